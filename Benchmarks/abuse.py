@@ -18,13 +18,13 @@ import sys
 import time
 import traceback
 
-from abuse import connections, containment, database, delivery, input, levers, operations, writes
+from abuse import connections, containment, database, delivery, gate, input, levers, operations, writes
 from abuse.lab import Lab, Outcome
 from abuse.machine import Cluster
 
 CASES = {
     function.__name__.replace("_", "-"): function
-    for module in (delivery, input, connections, containment, writes, levers, operations, database)
+    for module in (delivery, input, connections, containment, writes, gate, levers, operations, database)
     for function in module.CASES
 }
 LONGEST = 150  # seconds for one case

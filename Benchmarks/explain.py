@@ -6,7 +6,7 @@ a database filled by
     muster seed load --users 100000 --tokens tokens
     Benchmarks/explain.py tokens [--log /var/log/postgresql/postgresql-15-main.log]
 
-DATABASE_URL must name a superuser. MUSTER_ACCESS_TOKEN_KEYS and MUSTER_REFRESH_TOKEN_KEYS must be the same as for the
+DATABASE_URL must name a superuser. The three variables that `muster keys` prints must be the same as for the
 seed. The script must be able to read PostgreSQL's log. It requests each list several times, so that the plan is the one
 that a prepared statement keeps and its data is in memory, and prints the last plan of each.
 """

@@ -104,12 +104,12 @@ CREATE UNIQUE INDEX one_mail_token_per_purpose ON mail_tokens (user_id, purpose)
 CREATE INDEX mail_tokens_of_user ON mail_tokens (user_id);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
--- The mails with a code to sign in, and the wrong codes, of the last 24 hours. Both are limited for each account. They
--- are not columns of `mail_tokens`, because a new code replaces the row there.
+-- The wrong codes of the last 24 hours, which are limited for each account. They are not a column of `mail_tokens`,
+-- because a new code replaces the row there.
 CREATE TABLE code_uses (
   id uuid PRIMARY KEY DEFAULT uuid_v7(),
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-  kind text NOT NULL CONSTRAINT code_use_kind CHECK (kind IN ('mailed', 'wrong')),
+  kind text NOT NULL CONSTRAINT code_use_kind CHECK (kind = 'wrong'),
   used_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX code_uses_of_user ON code_uses (user_id, kind, used_at);

@@ -25,12 +25,15 @@ CREATE TABLE notification_queue (
   died_at timestamptz,
   -- The trace of the request that caused the notice: its id and flags. Webhooks pass it on. A change sets it for its
   -- transaction if its request has one.
-  trace text DEFAULT nullif(current_setting('muster.trace', true), '')
+  trace text DEFAULT nullif(current_setting('muster.trace', true), ''),
+  -- The guest whom the notice names, if it names one by the id in guest lists: a visitor's name goes with the visitor.
+  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED
 )
 WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0.5);
 CREATE INDEX notification_queue_in_order ON notification_queue (subject_id, id);
 CREATE INDEX notification_queue_by_person ON notification_queue (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX notification_queue_by_guest ON notification_queue (guest_id) WHERE guest_id IS NOT NULL;
 CREATE INDEX dead_notices ON notification_queue (died_at) WHERE died_at IS NOT NULL;
 
 -- The id of a notice in one recipient's inbox: a version 7 UUID with the notice's time, the rest derived from both ids.
@@ -72,8 +75,11 @@ CREATE TABLE notifications (
   payload jsonb NOT NULL,
   created_at timestamptz NOT NULL,
   read_at timestamptz,
+  -- See `notification_queue`.
+  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED,
   PRIMARY KEY (recipient_id, filed_at)
 );
+CREATE INDEX notifications_by_guest ON notifications (guest_id) WHERE guest_id IS NOT NULL;
 CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
 -- For marking and counting unread items: an inbox holds 90 days.
 CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
@@ -149,7 +155,8 @@ CREATE TABLE deliveries (
   -- Set: a dead letter. It blocks nothing behind it.
   died_at timestamptz,
   -- See `notification_queue`.
-  trace text
+  trace text,
+  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED
 )
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
@@ -157,6 +164,7 @@ CREATE INDEX deliveries_due ON deliveries (due_at, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE died_at IS NULL;
 CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
 CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX deliveries_by_guest ON deliveries (guest_id) WHERE guest_id IS NOT NULL;
 -- Rows that were in flight when workers died several times in a row. Each is sent alone.
 CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths >= 2 AND died_at IS NULL;
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
@@ -191,6 +199,39 @@ CREATE INDEX mails_of_user ON mails (user_id);
 CREATE INDEX mails_of_visitor ON mails (visitor_id) WHERE visitor_id IS NOT NULL;
 CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
 
+-- The mails of the last 24 hours that a limit counts: mails to addresses that no one has proven, and codes and resets for
+-- the owners of proven ones. One row for each mail that may leave, written before the change that queues it. All but the
+-- host are MACs, made with a key that the database does not have.
+CREATE TABLE mail_attempts (
+  -- What asked for the mail, such as a form, and how often it has: a repeated request counts once.
+  id uuid NOT NULL,
+  ordinal integer NOT NULL,
+  -- Each budget has limits of its own, so that strangers use up nothing of an owner's.
+  budget text NOT NULL CONSTRAINT mail_budget CHECK (budget IN ('stranger', 'owner', 'session')),
+  kind text NOT NULL,
+  mailbox bytea NOT NULL,
+  domain bytea NOT NULL,
+  -- The client's IPv4 /24 or IPv6 /48, and in an IPv6 network also its /56 and /64.
+  network bytea NOT NULL,
+  site bytea,
+  subnet bytea,
+  -- The host whose link caused the mail. Not a reference: the row outlives the account by a day at most.
+  host_id uuid,
+  asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT mail_counted_once PRIMARY KEY (id, ordinal, mailbox)
+);
+CREATE INDEX mail_attempts_to_mailbox ON mail_attempts (mailbox, asked_at);
+CREATE INDEX mail_attempts_to_domain ON mail_attempts (domain, asked_at);
+CREATE INDEX mail_attempts_from_network ON mail_attempts (network, asked_at);
+CREATE INDEX mail_attempts_of_host ON mail_attempts (host_id, asked_at) WHERE host_id IS NOT NULL;
+CREATE INDEX mail_attempts_by_age ON mail_attempts (asked_at);
+
+-- Mailboxes whose readers want no mail that anyone can cause. A MAC is all that is kept. See `mail_attempts`.
+CREATE TABLE mail_optouts (
+  mailbox bytea PRIMARY KEY,
+  opted_out_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 -- Apple's grants to revoke after an account is deleted. A row names no user.
 CREATE TABLE apple_revocations (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -223,6 +264,8 @@ WITH (fillfactor = 50);
 
 DROP TABLE workers;
 DROP TABLE apple_revocations;
+DROP TABLE mail_optouts;
+DROP TABLE mail_attempts;
 DROP TABLE mails;
 DROP TABLE deliveries;
 DROP TABLE devices;

@@ -13,11 +13,13 @@ CREATE TABLE idempotency_keys (
   -- HMAC of the request's body under the key with this id.
   kid text NOT NULL,
   fingerprint bytea NOT NULL,
-  -- Encrypted. NULL for a registration: its tokens are not stored.
+  -- Encrypted. NULL for a registration, whose tokens are not stored. NULL, too, once a visitor of the event is gone,
+  -- whose name it may have.
   sealed_response bytea,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX idempotency_keys_of_user ON idempotency_keys (user_id);
+CREATE INDEX idempotency_keys_of_event ON idempotency_keys (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 
 -- down

@@ -22,6 +22,12 @@ CREATE TABLE visitors (
   unsubscribed_at timestamptz,
   -- Whether the hosts' next notification is about the visitor's latest answer: see `visitor_news`.
   has_news boolean NOT NULL DEFAULT false,
+  -- How often a mail that asks to confirm the address was asked for.
+  mails_asked integer NOT NULL DEFAULT 0,
+  -- When the gate held back the last one. See `mail_attempts`.
+  held_at timestamptz,
+  -- The times of the informative mails of the last 24 hours, which are limited.
+  informed_at timestamptz[] NOT NULL DEFAULT '{}',
   -- When the row is deleted: a day after the answer, unless the address is confirmed; 90 days after the event.
   lapses_at timestamptz,
   -- The account that has verified the address. A worker merges the visitor into it, or proposes the answer to it.
@@ -42,7 +48,8 @@ CREATE INDEX visitors_in_order ON visitors (
 CREATE INDEX visitors_waiting ON visitors (event_id, answered_at, id) WHERE status = 'waitlisted';
 CREATE INDEX visitors_to_lapse ON visitors (lapses_at, id) WHERE lapses_at IS NOT NULL;
 CREATE INDEX visitors_with_news ON visitors (event_id) WHERE has_news;
-CREATE INDEX unconfirmed_visitors ON visitors (event_id) WHERE confirmed_at IS NULL AND email IS NOT NULL;
+-- For the hosts of a link: the visitors who wait for a mail that the gate held back.
+CREATE INDEX held_visitors ON visitors (link_id) WHERE held_at IS NOT NULL AND confirmed_at IS NULL;
 CREATE INDEX visitors_by_email ON visitors (email_key) WHERE confirmed_at IS NOT NULL;
 CREATE INDEX visitors_to_merge ON visitors (id) WHERE merges_into IS NOT NULL AND proposed_at IS NULL;
 CREATE INDEX visitors_of_account ON visitors (merges_into, proposed_at, id) WHERE merges_into IS NOT NULL;
@@ -71,18 +78,26 @@ CREATE VIEW proposals AS
   SELECT id, user_id, event_id, 'host', NULL, NULL, 0, offered_at
   FROM host_offers;
 
--- Mails to addresses that are not confirmed, for the limits. Deleted after a day.
-CREATE TABLE visitor_mails (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  -- A MAC of the address, made with a key that the database does not have.
-  address bytea NOT NULL,
-  -- The host whose link caused the mail. Not a reference: the row outlives the account by a day at most.
-  host_id uuid NOT NULL,
-  queued_at timestamptz NOT NULL DEFAULT clock_timestamp()
+-- The forms of visitors who are gone, until the forms expire: sent again, they bring no one back.
+CREATE TABLE spent_forms (
+  -- The visitor's id.
+  id uuid PRIMARY KEY,
+  expires_at timestamptz NOT NULL
 );
-CREATE INDEX visitor_mails_to_address ON visitor_mails (address, queued_at);
-CREATE INDEX visitor_mails_of_host ON visitor_mails (host_id, queued_at);
-CREATE INDEX visitor_mails_by_age ON visitor_mails (queued_at);
+CREATE INDEX spent_forms_by_expiry ON spent_forms (expires_at);
+
+-- A form lives for 24 hours, and was shown before it was sent. A trigger, because visitors go in many ways: with their
+-- event, too.
+CREATE FUNCTION remember_spent_forms() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO spent_forms (id, expires_at)
+  SELECT id, created_at + interval '24 hours' FROM gone WHERE created_at > clock_timestamp() - interval '24 hours'
+  ON CONFLICT (id) DO NOTHING;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER visitors_leave AFTER DELETE ON visitors
+  REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION remember_spent_forms();
 
 -- When the hosts of an event were last notified of a visitor's answer. Further answers within a minute become one
 -- notification, which is due at its end.
@@ -101,7 +116,6 @@ CREATE INDEX visitor_news_due ON visitor_news (due_at) WHERE due_at IS NOT NULL;
 
 DROP TABLE visitor_news;
 DELETE FROM mails WHERE visitor_id IS NOT NULL;
-DROP TABLE visitor_mails;
 DROP VIEW proposals;
 DROP VIEW hosted_visitors;
 DROP VIEW event_guests;
@@ -122,3 +136,5 @@ FROM (
 ) AS v
 WHERE e.id = v.event_id;
 DROP TABLE visitors;
+DROP FUNCTION remember_spent_forms;
+DROP TABLE spent_forms;

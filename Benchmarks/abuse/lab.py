@@ -211,6 +211,7 @@ class Lab:
             "DATABASE_URL": self.cluster.url(self.database, SERVICE_ROLE),
             "MUSTER_ACCESS_TOKEN_KEYS": f"abuse:{key}",
             "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
+            "MUSTER_ADDRESS_KEYS": f"abuse:{key}",
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
             "MUSTER_SCRYPT": "ln=4,r=8,p=1",
             # Only some cases measure the limits; those turn them on.

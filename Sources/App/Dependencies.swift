@@ -17,6 +17,7 @@ public final class Dependencies: Sendable {
   let itemDigests: ItemDigests
   let linkTokens: IDTokens<ShareLink>
   let visitorTokens: VisitorTokens
+  let mailGate: MailGate
   let appLinks: AppLinks
   let passwords: Passwords
   let throttle: Throttle
@@ -60,6 +61,7 @@ public final class Dependencies: Sendable {
   ///   - connectionWait: how long a change waits for a connection to the database.
   ///   - lockWait: how long a statement waits for a lock.
   ///   - queuesWrites: false lets writes to one user or event wait in the database, as writes of several processes do.
+  ///   - hostAge: seconds after which an account causes mails to strangers, although it has not verified an address.
   ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
   ///   - launcher: the executable `muster`, which contains the decoder. By default, that of this process.
   ///   - picturePatience: how long an uploaded picture may take.
@@ -67,7 +69,7 @@ public final class Dependencies: Sendable {
   public init(
     _ configuration: MusterConfiguration, name: String, logger: Logger, endedSessionsAge: Duration = .seconds(1),
     connectTimeout: Duration = .seconds(2), connectionWait: Duration = .seconds(5), lockWait: Duration = .seconds(5),
-    queuesWrites: Bool = true, decoderPath: String? = nil, launcher: String? = nil,
+    queuesWrites: Bool = true, hostAge: Int = 86_400, decoderPath: String? = nil, launcher: String? = nil,
     picturePatience: Duration = .seconds(30),
     zones: ZoneDatabase? = nil
   ) async throws {
@@ -95,6 +97,9 @@ public final class Dependencies: Sendable {
     appLinks = configuration.appLinks
     linkTokens = IDTokens(keys: configuration.refreshTokenKeys, label: "muster share links")
     visitorTokens = VisitorTokens(keys: configuration.refreshTokenKeys)
+    mailGate = MailGate(
+      MailOptOuts(configuration), mailsVisitors: configuration.mailsVisitors,
+      limitsStrangers: configuration.isThrottling, hostAge: hostAge, metrics: metrics)
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)

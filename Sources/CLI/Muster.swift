@@ -18,7 +18,7 @@ struct Muster: AsyncParsableCommand {
     version: Release.version,
     subcommands: [
       Dev.self, Serve.self, Worker.self, Migrate.self, Seed.self, Queue.self, Sessions.self, StampsCommand.self,
-      ReportsCommand.self, Keys.self, Contained.self,
+      ReportsCommand.self, MailCommand.self, Keys.self, Contained.self,
     ])
 
   /// Reports every failure as one line on stderr.

@@ -63,7 +63,8 @@ def explains_acceptance(case):
     if operation == "validateCache":
         return True
     # Fields that no form has are ignored, and a form without `do` is an answer.
-    if operation in ("answerOnSharePage", "reportOnSharePage", "actOnVisitorPage", "unsubscribeVisitor"):
+    if operation in (
+            "answerOnSharePage", "reportOnSharePage", "actOnVisitorPage", "unsubscribeVisitor", "optOutOfMails"):
         return True
     # Passwords, identity tokens and codes are read only with an address.
     if operation == "editMe" and isinstance(case.body, dict) and "email" not in case.body:

@@ -16,6 +16,7 @@ public struct MusterConfiguration: Sendable {
   public var databaseRole: String?
   public var accessTokenKeys: SigningKeys
   public var refreshTokenKeys: SigningKeys
+  public var addressKeys: SigningKeys
   /// Required by `serve` only. If it is nil, the service uses the address on which it listens.
   public var publicURL: String?
   /// Nil unless the program serves HTTPS.
@@ -37,6 +38,7 @@ public struct MusterConfiguration: Sendable {
   public var logsAddresses: Bool
   public var metrics: MetricsListening
   public var mailWebhook: MailWebhook?
+  public var mailsVisitors: Bool
   public var allowsPrivateWebhooks: Bool
   var trustedCertificates: String?
   var apple: IdentityProvider.Settings
@@ -88,12 +90,17 @@ public struct MusterConfiguration: Sendable {
   /// Generated keys for programs that do not use them, and the published keys of `dev`.
   private static func defaults(for program: Program) -> [String: String] {
     let (access, refresh) = (Variable.accessTokenKeys.name, Variable.refreshTokenKeys.name)
+    let address = Variable.addressKeys.name
     return switch program {
     case .serve: [:]
     // The worker opens what the service has sealed with refresh token keys, but signs no access tokens.
     case .worker: [access: SigningKeys.generate()]
-    case .dev: [access: SigningKeys.published.access, refresh: SigningKeys.published.refresh]
-    case .tool: [access: SigningKeys.generate(), refresh: SigningKeys.generate()]
+    case .dev:
+      [
+        access: SigningKeys.published.access, refresh: SigningKeys.published.refresh,
+        address: SigningKeys.published.address,
+      ]
+    case .tool: [access: SigningKeys.generate(), refresh: SigningKeys.generate(), address: SigningKeys.generate()]
     }
   }
 
@@ -106,12 +113,15 @@ public struct MusterConfiguration: Sendable {
   }
 
   /// Whether anyone who has read the source can sign this service's tokens.
-  public var hasPublishedKeys: Bool { accessTokenKeys.arePublished || refreshTokenKeys.arePublished }
+  public var hasPublishedKeys: Bool {
+    [accessTokenKeys, refreshTokenKeys, addressKeys].contains(where: \.arePublished)
+  }
 
   /// - Throws: ``Problem`` if the configuration ``hasPublishedKeys``.
   public func refusePublishedKeys() throws(Problem) {
     for (keys, variable) in [
       (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),
+      (addressKeys, Variable.addressKeys),
     ] where keys.arePublished {
       throw Problem("\(variable.name) has the published key of `muster dev`: run `muster keys` for a secret one")
     }
@@ -140,6 +150,7 @@ extension MusterConfiguration {
     }
     accessTokenKeys = try variables.keys(.accessTokenKeys)
     refreshTokenKeys = try variables.keys(.refreshTokenKeys)
+    addressKeys = try variables.keys(.addressKeys)
     publicURL = try variables.parsed(.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
     let origins = "origins like https://app.example.com,http://localhost:3000, or *"
     cors = try variables.parsed(.corsOrigins, origins) { CORS($0) }
@@ -161,6 +172,7 @@ extension MusterConfiguration {
     logsAddresses = try variables.isOn(.logsAddresses)
     let listening = "host:port, like 127.0.0.1:9464, or off"
     metrics = try variables.parsed(.metrics, listening) { MetricsListening($0) } ?? .byDefault
+    mailsVisitors = try variables.isOn(.mailsVisitors)
     allowsPrivateWebhooks = try variables.isOn(.allowsPrivateWebhooks)
     mailWebhook = try Self.mailWebhook(variables, allowsPlainHTTP: allowsPrivateWebhooks)
     trustedCertificates = try variables.text(.trustedCertificates)

@@ -40,6 +40,10 @@ public struct Variable: Sendable {
   static let refreshTokenKeys = secret(
     "MUSTER_REFRESH_TOKEN_KEYS", without: "required by `serve` and `worker`",
     "the same for refresh tokens, and for tokens in mails")
+  static let addressKeys = secret(
+    "MUSTER_ADDRESS_KEYS", without: "required by `serve` and `worker`",
+    "the same for fingerprints of e-mail addresses that opted out of mails: put new keys in front, and never remove one"
+  )
   static let publicURL = Variable(
     "MUSTER_PUBLIC_URL", without: "required by `serve`",
     "the service's URL for clients, such as `https://api.example.com`: each `pictureUrl` begins with it")
@@ -72,7 +76,8 @@ public struct Variable: Sendable {
     "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
   static let isThrottling = Variable(
     "MUSTER_THROTTLING", "on",
-    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests and reports")
+    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests, reports and mails to strangers"
+  )
   static let scrypt = Variable(
     "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
 
@@ -96,6 +101,8 @@ public struct Variable: Sendable {
   static let mailWebhookSecret = secret(
     "MUSTER_MAIL_WEBHOOK_SECRET", without: "required with `MUSTER_MAIL_WEBHOOK`",
     "signs mails: `whsec_` and 24 to 64 bytes in base64")
+  static let mailsVisitors = Variable(
+    "MUSTER_VISITOR_MAILS", "on", "`off`: visitors get no mails, and forms ask for no e-mail address")
   static let allowsPrivateWebhooks = Variable(
     "MUSTER_WEBHOOK_ALLOW_PRIVATE", "off", "`on` allows webhooks with plain http or private addresses")
   static let trustedCertificates = Variable(
@@ -149,11 +156,13 @@ public struct Variable: Sendable {
   /// In the order of `--help` and of the guide.
   public static let all =
     [
-      databaseURL, databaseRole, accessTokenKeys, refreshTokenKeys, publicURL, tlsCertificate, tlsKey, corsOrigins,
+      databaseURL, databaseRole, accessTokenKeys, refreshTokenKeys, addressKeys, publicURL, tlsCertificate, tlsKey,
+      corsOrigins,
       accessTokenSeconds, poolSize, isBehindPooler,
       maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
       zoneFolder, logsRequests,
-      logsAddresses, metrics, mailWebhook, mailWebhookSecret, allowsPrivateWebhooks, trustedCertificates,
+      logsAddresses, metrics, mailWebhook, mailWebhookSecret, mailsVisitors, allowsPrivateWebhooks,
+      trustedCertificates,
       apple.clientIDs, apple.keysURL, google.clientIDs, google.keysURL,
     ] + appleKey.all + [appleTokenURL, appleRevokeURL] + apnsKey.all + [
       apnsTopic, apnsURL, apnsSandboxURL, fcmServiceAccount, fcmURL, appleAppIDs, androidPackage, androidFingerprints,

@@ -31,7 +31,8 @@ enum Housekeeping {
     Step(name: "ending visitors' answers") { database in
       try await database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
     },
-    Step(name: "forgetting mails to visitors") { try await VisitorMail.purge(atMost: 1000, in: $0) },
+    Step(name: "forgetting counted mails") { try await MailGate.purge(atMost: 1000, in: $0) },
+    Step(name: "forgetting spent forms") { try await FormTokens.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting mailed tokens") { database in
       try await database.change { try await MailToken.purge(atMost: 500, in: $0) }
     },

@@ -125,6 +125,7 @@ private struct ShownLink: JSONWritable {
       $0.member("email", link.settings.email.rawValue)
       $0.member("approval", link.settings.approval)
       $0.member("joined", link.joined)
+      $0.member("unmailed", link.unmailed)
       $0.member("createdAt", link.createdAt)
     }
   }

@@ -60,11 +60,21 @@ struct ShareLink: Sendable {
   let settings: Settings
   let kid: String
   let joined: Int
+  /// The visitors who wait for a mail to confirm their address that the gate has held back.
+  private(set) var unmailed = 0
   let createdAt: Timestamp
   /// The host who created it.
   let creator: User.ID
 
   static let columns = columns(of: "")
+  /// For hosts, who also see ``unmailed``.
+  private static let hostsColumns: SQL = """
+    \(columns), (
+      SELECT count(*) FROM visitors AS v
+      WHERE v.link_id = share_links.id AND v.held_at IS NOT NULL AND v.confirmed_at IS NULL
+        AND v.lapses_at IS NOT NULL
+    ) AS unmailed_count
+    """
 
   /// - Parameter prefix: of a table's columns, such as `l.`.
   static func columns(of prefix: SQL) -> SQL {
@@ -73,6 +83,11 @@ struct ShareLink: Sendable {
     \(prefix)max_plus_ones AS link_plus_ones, \(prefix)email, \(prefix)approval, \(prefix)kid,
     \(prefix)joined_count, \(prefix)created_at, \(prefix)creator_id AS link_creator
     """
+  }
+
+  private init(ofHosts row: Row) throws {
+    try self.init(row: row)
+    unmailed = try row["unmailed_count"]
   }
 
   init(row: Row) throws {
@@ -103,11 +118,11 @@ struct ShareLink: Sendable {
   static func list(of event: Event.ID, for host: User.ID, in database: some Querying) async throws -> [ShareLink] {
     let links = try await database.rows(
       """
-      SELECT \(columns) FROM share_links
+      SELECT \(hostsColumns) FROM share_links
       WHERE event_id = \(event) AND event_id IN (\(Event.hosted(by: host)))
       ORDER BY id
       """
-    ).map(ShareLink.init(row:))
+    ).map(ShareLink.init(ofHosts:))
     // No row: the event has no links, or the user is not a host.
     if links.isEmpty { try await Event.checkHosts(event, host, in: database) }
     return links
@@ -145,9 +160,9 @@ struct ShareLink: Sendable {
         \(id), \(event), \(host), \(settings.kind), \(settings.shows), \(kid), \(settings.expiresAt),
         \(settings.maxGuests.map(Int32.init)), \(Int32(settings.maxPlusOnes)), \(settings.email), \(settings.approval)
       )
-      RETURNING \(columns)
+      RETURNING \(hostsColumns)
       """)
-    return try ShareLink(row: inserted[0])
+    return try ShareLink(ofHosts: inserted[0])
   }
 
   private static func makeRoom(at event: Event.ID, in change: Change) async throws {
@@ -175,9 +190,9 @@ struct ShareLink: Sendable {
         max_guests = \(new.maxGuests.map(Int32.init)), max_plus_ones = \(Int32(new.maxPlusOnes)),
         email = \(new.email), approval = \(new.approval)
       WHERE id = \(id)
-      RETURNING \(columns)
+      RETURNING \(hostsColumns)
       """)
-    return try ShareLink(row: edited[0])
+    return try ShareLink(ofHosts: edited[0])
   }
 
   /// A statement that revokes the links of a user who no longer hosts the event. Otherwise they would be a way back in.

@@ -14,6 +14,7 @@ public struct LogMailer: MailSender {
     if let username = mail.username { metadata["username"] = "\(username)" }
     if let letter = mail.letter { metadata["url"] = "\(letter.url)" }
     if let url = mail.tokenURL { metadata["url"] = "\(url)" }
+    if let url = mail.optOutURL { metadata["unsubscribeUrl"] = "\(url)" }
     if let code = mail.code { metadata["code"] = "\(code)" }
     if let token = mail.token, let expiresAt = mail.expiresAt {
       metadata["token"] = "\(token)"

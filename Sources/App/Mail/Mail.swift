@@ -3,8 +3,9 @@ import Postgres
 
 /// A mail that a change causes. It waits in `mails`; the text of its token is never stored.
 enum Mail: Sendable {
-  /// Sends a token to the address that it was issued for; no mail if none was issued.
-  case token(MailToken.ID)
+  /// Sends a token to the address that it was issued for; no mail if none was issued. Anyone may have caused it, so it
+  /// needs the gate's pass.
+  case token(MailToken.ID, MailGate.Pass)
   /// Notifies the account's address that the password has changed.
   case passwordChanged(User.ID)
   /// Notifies the account's former address that it no longer belongs to the account. With a token, its reader can undo
@@ -14,7 +15,7 @@ enum Mail: Sendable {
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
   /// Asks the reader of a visitor's address to confirm it.
-  case visitorConfirm(Visitor.ID, at: Timestamp)
+  case visitorConfirm(Visitor.ID, MailGate.Pass)
   /// Notifies the visitors of an event, or one of them.
   case visitors(VisitorMail.Kind, at: Event.ID, only: Visitor.ID? = nil, fields: [String] = [])
 
@@ -24,7 +25,7 @@ enum Mail: Sendable {
   /// Queues the mail, with names and address as the change leaves them.
   var enqueueing: SQL {
     switch self {
-    case .token(let id):
+    case .token(let id, _):
       """
       INSERT INTO mails (type, user_id, mail_token_id, payload)
       SELECT \(Self.prefix) || t.purpose, t.user_id, t.id,
@@ -32,15 +33,16 @@ enum Mail: Sendable {
           'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose,
           'proves', CASE WHEN t.purpose = 'verify-email' THEN
             CASE WHEN u.email_key = t.email_key AND \(User.mayBeClaimed) THEN 'registration' ELSE 'change' END
-          END)
+          END,
+          'isProven', u.email_verified_at IS NOT NULL AND u.email_key = t.email_key)
       FROM mail_tokens AS t
       JOIN users AS u ON u.id = t.user_id
       WHERE t.id = \(id)
       """
-    case .passwordChanged(let user): Self.informing("password-changed", user, to: "u.email")
-    case .identityLinked(let user): Self.informing("identity-linked", user, to: "u.email")
-    case .identityUnlinked(let user): Self.informing("identity-unlinked", user, to: "u.email")
-    case .visitorConfirm(let id, let time): VisitorMail.asking(id, at: time)
+    case .passwordChanged(let user): Self.informing("password-changed", user)
+    case .identityLinked(let user): Self.informing("identity-linked", user)
+    case .identityUnlinked(let user): Self.informing("identity-unlinked", user)
+    case .visitorConfirm(let id, _): VisitorMail.asking(id)
     case .visitors(let kind, let event, let only, let fields):
       VisitorMail.announcing(kind, of: event, only: only, fields: fields)
     case .emailChanged(let user, let old, nil): Self.informing("email-changed", user, to: "\(old)")
@@ -55,6 +57,11 @@ enum Mail: Sendable {
       WHERE t.id = \(undo) AND u.id = \(user)
       """
     }
+  }
+
+  /// Only a proven address gets mails that inform: the reader of another one may have nothing to do with the account.
+  private static func informing(_ type: String, _ user: User.ID) -> SQL {
+    informing(type, user, to: "CASE WHEN u.email_verified_at IS NOT NULL THEN u.email END")
   }
 
   private static func informing(_ type: String, _ user: User.ID, to address: SQL) -> SQL {

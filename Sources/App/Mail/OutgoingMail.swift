@@ -27,6 +27,9 @@ public struct OutgoingMail: Sendable {
   public let createdAt: Timestamp
   /// The trace of the request that caused the mail.
   let trace: Trace?
+  /// Ends all mails to the address that anyone can cause: for a link in the mail, and for the header `List-Unsubscribe`
+  /// (RFC 8058). Nil for a proven address.
+  public var optOutURL: String?
   /// What a mail to a visitor says.
   public var letter: VisitorLetter?
 }
@@ -39,24 +42,48 @@ extension OutgoingMail {
   private static let patience = 7 * 86_400
 
   static func source(
-    _ mailer: any MailSender, keys: SigningKeys, publicURL: PublicURL, in database: Database
+    _ mailer: any MailSender, keys: SigningKeys, gate: MailGate, publicURL: PublicURL, in database: Database
   ) -> Dispatcher.Source {
     let tokens = VisitorTokens(keys: keys)
     return Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(250)) { rows in
-      let expiries = try await expiries(of: rows, in: database)
+      let reread = try await reread(rows, in: database)
       var readers: [Int64: Visitor.ID] = [:]
       for row in rows { readers[row.id] = try row.fields[5] }
       let facts = try await VisitorLetter.facts(about: Array(readers.values), in: database)
+      let unproven = facts.values.compactMap(\.unprovenAddress) + reread.values.compactMap(\.unprovenAddress)
+      let optOuts = OptOuts(
+        addresses: try await gate.optOuts.among(Set(unproven), in: database), keys: gate.optOuts.keys,
+        base: publicURL.text)
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in
-          expiries[row.id].map { expiry in
-            if case .over = expiry { return (row.id, .withdrawn) }
-            return readers[row.id].map { visitor in
-              (row.id, verdict(on: row, to: facts[visitor], mailer, tokens, base: publicURL.text))
-            } ?? (row.id, verdict(on: row, expiry: expiry, mailer, keys, base: publicURL.text))
+          reread[row.id].map { reread in
+            if case .over = reread.expiry { return (row.id, .withdrawn) }
+            guard let visitor = readers[row.id] else {
+              return (row.id, verdict(on: row, reread, optOuts, mailer, keys))
+            }
+            guard gate.mailsVisitors else { return (row.id, .withdrawn) }
+            return (row.id, verdict(on: row, to: facts[visitor], optOuts, mailer, tokens))
           }
         })
     }
+  }
+
+  /// The addresses among a batch's that get no mails, and the links for the others.
+  private struct OptOuts {
+    let addresses: Set<String>
+    let keys: AddressKeys
+    let base: String
+
+    func url(for address: String?) -> String? {
+      address.flatMap { keys.optOutToken(of: Mailbox($0)) }.map { "\(base)/m/\($0)" }
+    }
+  }
+
+  /// What is read again before a mail is sent.
+  private struct Reread {
+    let expiry: Expiry
+    /// The address, unless the account has proven it.
+    let unprovenAddress: String?
   }
 
   /// When a mail's token expires.
@@ -69,15 +96,16 @@ extension OutgoingMail {
     case over
   }
 
-  /// - Returns: the expiry of each row's token. Rows that are no longer leased are missing.
-  private static func expiries(of rows: [LeasedRow], in database: Database) async throws -> [Int64: Expiry] {
+  /// Rows that are no longer leased are missing.
+  private static func reread(_ rows: [LeasedRow], in database: Database) async throws -> [Int64: Reread] {
     let found = try await database.rows(
       """
       SELECT q.id, q.mail_token_id IS NULL, t.expires_at,
         EXISTS (
           SELECT FROM identities AS i
           WHERE i.stopped_email_key = coalesce(v.email_key, ascii_folded(q.payload->>'to'))
-        )
+        ),
+        CASE WHEN q.payload->>'isProven' = 'false' THEN q.payload->>'to' END
       FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN mail_tokens AS t
         ON t.id = q.mail_token_id AND t.expires_at > clock_timestamp() AND isfinite(t.expires_at)
@@ -86,18 +114,24 @@ extension OutgoingMail {
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in
         let (id, hasNoToken, time): (Int64, Bool, Timestamp?) = (try row[0], try row[1], try row[2])
-        if try row[3] { return (id, .over) }
-        return (id, hasNoToken ? .none : time.map { .at($0) } ?? .over)
+        let expiry: Expiry = try row[3] ? .over : hasNoToken ? .none : time.map { .at($0) } ?? .over
+        return (id, Reread(expiry: expiry, unprovenAddress: try row[4]))
       })
   }
 
   private static func verdict(
-    on row: LeasedRow, expiry: Expiry, _ mailer: any MailSender, _ keys: SigningKeys, base: String
+    on row: LeasedRow, _ reread: Reread, _ optOuts: OptOuts, _ mailer: any MailSender, _ keys: SigningKeys
   ) -> Dispatcher.Verdict {
+    if let address = reread.unprovenAddress, optOuts.addresses.contains(address) { return .withdrawn }
     do {
       let content = try Content(row)
+      let optOutURL = optOuts.url(for: reread.unprovenAddress)
       return .send(
-        Dispatcher.Send(channel: .mail) { try await mailer.send(content.mail(expiry, keys: keys, base: base)) })
+        Dispatcher.Send(channel: .mail) {
+          var mail = try content.mail(reread.expiry, keys: keys, base: optOuts.base)
+          mail.optOutURL = optOutURL
+          try await mailer.send(mail)
+        })
     } catch {
       return .refused(DeliveryFailure(description: "the row is malformed: \(Swift.type(of: error))", remedy: .none))
     }
@@ -105,15 +139,18 @@ extension OutgoingMail {
 
   /// - Parameter facts: nil if the visitor is gone.
   private static func verdict(
-    on row: LeasedRow, to facts: VisitorLetter.Facts?, _ mailer: any MailSender, _ tokens: VisitorTokens, base: String
+    on row: LeasedRow, to facts: VisitorLetter.Facts?, _ optOuts: OptOuts, _ mailer: any MailSender,
+    _ tokens: VisitorTokens
   ) -> Dispatcher.Verdict {
     do {
       let kind = try VisitorMail.Kind(type: row.fields[1])
       guard let facts, let email = facts.visitor.email, facts.wants(kind) else { return .withdrawn }
+      if kind == .confirm, optOuts.addresses.contains(email.text) { return .withdrawn }
       guard let createdAt = row.createdAt else { throw DeliveryFailure(description: "the row's time is out of range") }
       let document: JSONDocument = try row.fields[3]
       let changes = try JSONDecoder().decode(Changes.self, from: Data(document.text.utf8)).changes ?? []
-      guard let letter = facts.letter(kind, changes: Array(Set(changes)).sorted(), base: base, tokens) else {
+      let letter = facts.letter(kind, changes: Array(Set(changes)).sorted(), base: optOuts.base, tokens)
+      guard let letter else {
         throw DeliveryFailure(description: "MUSTER_REFRESH_TOKEN_KEYS lacks the key of this visitor's page")
       }
       let (id, stored): (UUID, String?) = (try row.fields[0], try row.fields[4])
@@ -121,7 +158,8 @@ extension OutgoingMail {
         id: id.uuidString.lowercased(), type: kind.name, to: email.text, username: nil,
         displayName: kind == .confirm ? nil : facts.visitor.name, code: nil, token: nil,
         expiresAt: kind == .confirm ? facts.lapsesAt : nil, proves: nil, tokenURL: nil, createdAt: createdAt,
-        trace: stored.flatMap { Trace(stored: $0) }, letter: letter)
+        trace: stored.flatMap { Trace(stored: $0) }, optOutURL: optOuts.url(for: facts.unprovenAddress),
+        letter: letter)
       return .send(Dispatcher.Send(channel: .mail) { try await mailer.send(mail) })
     } catch let error as DeliveryFailure {
       return .refused(error)
@@ -182,7 +220,7 @@ extension OutgoingMail {
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
         username: payload.username, displayName: payload.displayName, code: code, token: token,
         expiresAt: expiresAt, proves: payload.proves, tokenURL: pageURL(for: token, base: base), createdAt: createdAt,
-        trace: trace, letter: nil)
+        trace: trace, optOutURL: nil, letter: nil)
     }
 
     private func pageURL(for token: String?, base: String) -> String? {

@@ -48,9 +48,9 @@ extension OutgoingMail: JSONWritable {
           $0.member("expiresAt", expiresAt)
           if let proves { $0.member("proves", proves) }
           if let tokenURL { $0.member("url", tokenURL) }
+          $0.member("unsubscribeUrl", optOutURL ?? letter?.unsubscribeURL)
           guard let letter else { return }
           $0.member("url", letter.url)
-          $0.member("unsubscribeUrl", letter.unsubscribeURL)
           $0.member("event", letter.event)
           $0.member("changes", letter.changes)
         }

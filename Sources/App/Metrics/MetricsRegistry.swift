@@ -27,6 +27,8 @@ public final class MetricsRegistry: MetricsFactory {
     "muster_connections_refused_total": "Connections closed at once, by the limit that they exceeded.",
     "muster_deliveries_total": "Delivery attempts, by channel and outcome.",
     "muster_delivery_duration_seconds": "How long delivery attempts took, by channel.",
+    "muster_mails_admitted_total": "Mails that the gate let pass: those that anyone can cause.",
+    "muster_mails_held_total": "Mails that the gate held back, by the limit that was reached.",
     "postgres_statement_seconds": "How long batches of statements took, including the time in the queue.",
     "postgres_pool_wait_seconds": "How long transactions waited for a connection.",
     "postgres_connections_opened_total": "Connections to the database that were opened.",

@@ -64,6 +64,7 @@ private struct MetricsService: Service {
     writeProcess(to: &text)
     await writeQueue(to: &text)
     await writeReports(to: &text)
+    await writeOptOuts(to: &text)
     return Response(
       status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8", .cacheControl: "no-store"],
       body: ResponseBody(byteBuffer: ByteBuffer(string: text.text)))
@@ -125,6 +126,17 @@ private struct MetricsService: Service {
       text.sample("muster_reports_open", "", Double(count))
     } catch {
       logger.warning("the reports cannot be counted", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Every process reports the same number.
+  private func writeOptOuts(to text: inout MetricsText) async {
+    do {
+      let count = try await MailOptOuts.count(in: database)
+      text.family("muster_mail_optouts", .gauge, "E-mail addresses whose readers want no mails that anyone can cause.")
+      text.sample("muster_mail_optouts", "", Double(count))
+    } catch {
+      logger.warning("the opt-outs cannot be counted", metadata: ["error": "\(error)"])
     }
   }
 }

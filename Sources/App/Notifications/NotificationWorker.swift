@@ -28,7 +28,7 @@ public struct NotificationWorker: Service {
       Delivery.source(MeasuredSender(sender, in: dependencies.metrics), in: database),
       OutgoingMail.source(
         MeasuredMailer(mailer, in: dependencies.metrics), keys: dependencies.refreshTokenKeys,
-        publicURL: dependencies.publicURL, in: database),
+        gate: dependencies.mailGate, publicURL: dependencies.publicURL, in: database),
       AppleRevocation.source(dependencies.appleGrants, in: database),
     ]
     self.concurrency = max(1, concurrency)

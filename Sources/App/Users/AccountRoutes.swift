@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
@@ -44,21 +45,37 @@ struct AccountRoutes {
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    return try await dependencies.respond(to: context, at: .user(me)) {
-      guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
-      return user
-    } verb: { change in
-      // A spent code makes this a change, so that the response is stored.
-      if confirmation != nil { change.noteQuietWrite() }
-      try await confirmation?.spend(in: change)
-      try await User.edit(me, edit, by: session, keys: keys, in: change)
-      guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
-      return user
-    } committed: {
-      try await $0.afterCommit(in: database)
-    } response: {
-      .profile($0)
+    return try await passing(edit, context) { verdict in
+      try await dependencies.respond(to: context, at: .user(me)) {
+        guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
+        return user
+      } verb: { change in
+        // A spent code makes this a change, so that the response is stored.
+        if confirmation != nil { change.noteQuietWrite() }
+        try await confirmation?.spend(in: change)
+        try await User.edit(me, edit, verdict, by: session, keys: keys, in: change)
+        guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
+        return user
+      } committed: {
+        try await $0.afterCommit(in: database)
+      } response: {
+        .profile($0)
+      }
     }
+  }
+
+  /// Asks the gate about the mail to an address that the user has typed.
+  private func passing(
+    _ edit: ProfileEdit, _ context: Context, _ change: (MailGate.Verdict?) async throws -> Response
+  ) async throws -> Response {
+    guard case .set(let email) = edit.email else { return try await change(nil) }
+    let recipient = try await MailToken.recipient(at: email, in: database)
+    // The account has verified this address, so there is no mail.
+    if let recipient, recipient.isProven, recipient.user == (try context.user) { return try await change(nil) }
+    let attempt = MailGate.Attempt(
+      id: context.idempotent?.attempt ?? UUID(), kind: .verifyEmail, mailbox: Mailbox(email),
+      origin: context.address, budget: .stranger)
+    return try await dependencies.mailGate.passing(attempt, in: database, change)
   }
 
   @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {

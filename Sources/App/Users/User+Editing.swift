@@ -2,12 +2,14 @@ import Postgres
 
 extension User {
   /// Changes the user's own profile. Unchanged fields move no stamp; a new name moves the stamps of everyone who sees
-  /// it. A new address is only requested: see ``askForEmail(_:by:keys:in:)``.
+  /// it. A new address is only requested: see ``askForEmail(_:_:by:keys:in:)``.
   ///
-  /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, or ``AppError/sessionEnded`` if there is no
-  ///   account.
+  /// - Parameter verdict: on the mail to a new address.
+  /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, ``AppError/tooManyAttempts`` if the gate holds the
+  ///   mail back, or ``AppError/sessionEnded`` if there is no account.
   static func edit(
-    _ id: ID, _ edit: ProfileEdit, by session: Session.ID, keys: SigningKeys, in change: Change
+    _ id: ID, _ edit: ProfileEdit, _ verdict: MailGate.Verdict?, by session: Session.ID, keys: SigningKeys,
+    in change: Change
   ) async throws {
     // The row is locked before anything else is read: a change that befriends or invites this user waits, or is seen
     // below.
@@ -42,13 +44,15 @@ extension User {
     if username.lowercasedASCII != oldUsername.lowercasedASCII {
       try await retire(oldUsername, for: username, of: id, in: change)
     }
-    if case .set(let email) = edit.email { try await askForEmail(email, by: id, keys: keys, in: change) }
+    if case .set(let email) = edit.email { try await askForEmail(email, verdict, by: id, keys: keys, in: change) }
   }
 
   /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.
   /// A request for the current address cancels a pending change, and mails the link again if the address is unverified.
   /// The caller has locked the account.
-  private static func askForEmail(_ email: EmailAddress, by id: ID, keys: SigningKeys, in change: Change) async throws {
+  private static func askForEmail(
+    _ email: EmailAddress, _ verdict: MailGate.Verdict?, by id: ID, keys: SigningKeys, in change: Change
+  ) async throws {
     let row = try await change.first(
       """
       SELECT email, email_verified_at IS NOT NULL AS is_verified,
@@ -64,7 +68,10 @@ extension User {
       guard isPending else { return }
       try await MailToken.revoke([.verifyEmail], of: id, in: change)
     } else {
-      change.mail(.token(try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)))
+      // The user waits for the mail, and has to know that there is none. That a mailbox has opted out is not for others.
+      guard let verdict, !verdict.isHeld else { throw AppError.tooManyAttempts.waiting(3600) }
+      let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+      if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
     }
     change.touch(.profile, of: id)
   }

@@ -30,6 +30,13 @@ struct FormTokens: Sendable {
     return keys.token(Self.label, content, kid: keys.signing.kid)
   }
 
+  /// Deletes the ids of spent forms that have expired anyway.
+  ///
+  /// - Returns: how many it deleted.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    try await database.purge("spent_forms", by: "expires_at", upTo: "now()", atMost: limit)
+  }
+
   /// Nil unless one of the keys made the token.
   func read(_ token: String, at now: Timestamp = .now()) -> Content? {
     guard token.utf8.count <= 200, let (_, content) = keys.read(token, Self.label), content.count == Self.length else {

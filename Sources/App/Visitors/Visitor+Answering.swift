@@ -82,6 +82,22 @@ extension Visitor {
     change.wakeWorkers()
   }
 
+  /// Asks the reader of a visitor's address once more to confirm it. The deadline stays.
+  ///
+  /// - Parameter asked: how often it was asked before. If it was asked more often by now, nothing happens.
+  static func askAgain(
+    _ id: ID, at event: Event.ID, after asked: Int, _ verdict: MailGate.Verdict, in change: Change
+  ) async throws {
+    _ = try await lock(event, in: change)
+    let updated = try await change.rows(
+      """
+      UPDATE visitors
+      SET mails_asked = mails_asked + 1, held_at = CASE WHEN \(verdict.isHeld) THEN clock_timestamp() END
+      WHERE id = \(id) AND event_id = \(event) AND confirmed_at IS NULL AND mails_asked = \(Int32(clamping: asked))
+      """)
+    if updated.affected == 1, let pass = verdict.pass { change.mail(.visitorConfirm(id, pass)) }
+  }
+
   /// Ends all mails to a visitor.
   static func unsubscribe(_ id: ID, in change: Change) throws {
     try change.write(

@@ -34,7 +34,6 @@ extension Visitor {
     guard !rows.isEmpty else { return [] }
     let ids: [ID] = try rows.map { try $0["id"] }
     try await leave(where: "v.id = ANY(\(ids))", by: cause, promotes: promotes, in: change)
-    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
     let parties = try Dictionary(grouping: rows) { row -> Event.ID in try row["event_id"] }
     for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
       try forgetNotices(about: try visits.map { try $0["id"] }, at: event, in: change)
@@ -62,26 +61,27 @@ extension Visitor {
       """
     ).map { try $0["id"] }
     try await Invitation.promoteWaiting(at: open, by: .user(user), in: change)
-    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
-    for visit in visits { try forgetNotices(about: [try visit["id"]], at: try visit["event_id"], in: change) }
+    let parties = try Dictionary(grouping: visits) { row -> Event.ID in try row["event_id"] }
+    for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
+      try forgetNotices(about: try visits.map { try $0["id"] }, at: event, in: change)
+    }
   }
 
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
   static func erase(_ id: ID, at event: Event.ID, in change: Change) async throws {
     _ = try await lock(event, in: change)
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
-    try change.write("DELETE FROM mails WHERE visitor_id = \(id) AND lease IS NULL")
     try forgetNotices(about: [id], at: event, in: change)
     try Report.forget(id, in: change)
     try change.write(deletingAbandoned([event]))
   }
 
-  /// Deletes the notices that have the names of visitors: in the queue, in deliveries, and in the inboxes of hosts. A
-  /// notice about many visitors stays, without these names. The caller has locked the event.
+  /// Deletes whatever has the names of visitors who are gone: notices in the queue, in deliveries and in inboxes, stored
+  /// responses, and mails. A notice about many visitors stays, without these names. The caller has locked the event.
   static func forgetNotices(about ids: [ID], at event: Event.ID, in change: Change) throws {
     let texts = ids.map(\.description)
     let hosts = Event.hosts(of: event)
-    let named: SQL = "subject_id = \(event) AND payload->>'guestId' = ANY(\(texts))"
+    let named: SQL = "guest_id = ANY(\(ids))"
     let naming: SQL = """
       subject_id = \(event) AND payload ? 'guests' AND EXISTS (
         SELECT FROM jsonb_array_elements(payload->'guests') AS guest WHERE guest->>'guestId' = ANY(\(texts))
@@ -96,15 +96,20 @@ extension Visitor {
     // In this order: fan-out writes inbox items and deliveries, and the removal from the queue waits for it.
     try change.write(NotificationQueue.delete(where: named))
     try change.write(NotificationQueue.edit(unnamed, where: naming))
+    // One that is being sent is dropped before its next attempt.
+    try change.write(Delivery.delete(where: "\(named) AND lease IS NULL"))
     // As one array: see ``Event/locking(_:where:)``.
     let waiting: SQL = "recipient_id = ANY(ARRAY(\(hosts))) AND lease IS NULL"
-    try change.write(Delivery.delete(where: "\(waiting) AND \(named)"))
     try change.write(Delivery.edit(unnamed, where: "\(waiting) AND \(naming)"))
+    try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
+    try change.write(IdempotentRequest.forgettingResponses(about: [event]))
     let shown: SQL = "recipient_id IN (\(hosts))"
     change.touch(
       .notifications,
-      ofUsersIn: "SELECT recipient_id FROM notifications WHERE \(shown) AND (\(named) OR \(naming))")
-    change.erase("DELETE FROM notifications WHERE \(shown) AND \(named)")
+      ofUsersIn:
+        "SELECT recipient_id FROM notifications WHERE \(named) UNION SELECT recipient_id FROM notifications WHERE \(shown) AND \(naming)"
+    )
+    change.erase("DELETE FROM notifications WHERE \(named)")
     change.erase("UPDATE notifications SET \(unnamed) WHERE \(shown) AND \(naming)")
   }
 
@@ -138,7 +143,7 @@ extension Visitor {
       ) AS lapsed
       WHERE l.id = lapsed.link_id
       """)
-    try await leave(where: lapsed, by: .visitor, in: change)
+    try await remove(where: lapsed, by: .visitor, in: change)
     try change.write(deletingAbandoned(events))
     return events.count
   }

@@ -4,8 +4,6 @@ import Postgres
 struct Visitor: Sendable {
   typealias ID = Identifier<Visitor>
 
-  /// The maximum number of visitors of one event whose addresses are not confirmed.
-  static let maximumUnconfirmed = 500
   /// Seconds after which an answer with an unconfirmed address is deleted.
   static let confirmationTime = 24 * 3600
   /// Days after an event for which its visitors' data is kept.

@@ -28,7 +28,12 @@ extension VisitorLetter {
     let visitor: Visitor
     let about: About
     let isOpen: Bool
+    /// Whether the event and the link that the visitor has come through are still there, and the event has not ended.
+    let isExpected: Bool
     let lapsesAt: Timestamp?
+
+    /// Nil if no one asks to confirm an address.
+    var unprovenAddress: String? { visitor.isConfirmed ? nil : visitor.email?.text }
 
     fileprivate init(row: Row) throws {
       visitor = try Visitor(row: row)
@@ -36,17 +41,19 @@ extension VisitorLetter {
         plan: try row["plan"], status: try row["status"], hosts: try row["hosts"],
         answer: visitor.wanted ?? visitor.group.status, plusOnes: visitor.group.plusOnes)
       isOpen = try row["is_open"]
+      isExpected = try row["is_expected"]
       lapsesAt = try row["lapses_at"]
     }
 
     /// Whether to send the mail: the visitor still wants it, and its content is still true.
     func wants(_ kind: VisitorMail.Kind, at now: Timestamp = .now()) -> Bool {
-      if kind == .confirm { return !visitor.isConfirmed && lapsesAt.map { $0 > now } ?? false }
+      // Without a deadline, a host has kept the answer.
+      if kind == .confirm { return !visitor.isConfirmed && isOpen && isExpected && lapsesAt.map { $0 > now } ?? true }
       guard visitor.isConfirmed, !visitor.isUnsubscribed else { return false }
       return switch kind {
       case .confirm: false
       case .cancelled: about.status == .cancelled
-      case .updated, .approved, .answerSet: isOpen
+      case .updated, .approved, .answerSet, .digest: isOpen
       case .promoted: isOpen && visitor.group.status == .going
       case .reminder: isOpen && visitor.group.status == .going && about.plan.startTime > now
       }
@@ -68,6 +75,8 @@ extension VisitorLetter {
     let rows = try await database.rows(
       """
       SELECT \(Visitor.columns), v.lapses_at, e.status, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open,
+        e.live_until > clock_timestamp() + interval '24 hours'
+          AND EXISTS (SELECT FROM share_links AS l WHERE l.id = v.link_id) AS is_expected,
         \(Event.Plan.record("e")) AS plan,
         ARRAY(
           SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id

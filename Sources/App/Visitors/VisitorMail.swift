@@ -10,6 +10,8 @@ enum VisitorMail {
     case updated, reminder, promoted, approved, cancelled
     /// A host has set the visitor's answer.
     case answerSet = "answer-set"
+    /// What happened after the day's informative mails were used up.
+    case digest
 
     /// The type on the wire.
     var name: String { "visitor-\(rawValue)" }
@@ -29,7 +31,7 @@ enum VisitorMail {
       switch self {
       case .confirm: "v.confirmed_at IS NULL"
       case .reminder: "v.status = 'going'"
-      case .promoted, .approved, .answerSet: "true"
+      case .promoted, .approved, .answerSet, .digest: "true"
       case .updated, .cancelled: "v.status <> 'declined'"
       }
     }
@@ -38,26 +40,26 @@ enum VisitorMail {
     fileprivate var pause: Int {
       switch self {
       case .updated, .answerSet: 60
-      case .confirm, .reminder, .promoted, .approved, .cancelled: 0
+      case .confirm, .reminder, .promoted, .approved, .cancelled, .digest: 0
       }
     }
+
+    /// Whether the mail counts for ``maximumInformative``. An event is cancelled once.
+    fileprivate var isLimited: Bool { self != .cancelled }
   }
 
-  /// The limits on mails that ask for a confirmation, in 24 hours.
-  static let maximumPerAddress = 3
-  static let maximumPerHost = 200
+  /// The informative mails that a visitor of an event gets in 24 hours. Further ones become one digest.
+  static let maximumInformative = 6
 
   // MARK: Queueing
 
-  static func asking(_ visitor: Visitor.ID, at time: Timestamp) -> SQL {
-    """
-    INSERT INTO mails (type, visitor_id, payload, due_at)
-    VALUES (\(Kind.confirm.type), \(visitor), '{}', greatest(now(), \(time)))
-    """
+  static func asking(_ visitor: Visitor.ID) -> SQL {
+    "INSERT INTO mails (type, visitor_id, payload) VALUES (\(Kind.confirm.type), \(visitor), '{}')"
   }
 
   /// Queues a mail for each visitor who wants mails about an event. If one of the same type is waiting, no second one
-  /// is queued: its text is composed when it is sent.
+  /// is queued: its text is composed when it is sent. A visitor who has had the day's mails gets a digest, a day after
+  /// the first of them.
   ///
   /// - Parameters:
   ///   - visitor: the only one to get it; nil for all.
@@ -68,63 +70,45 @@ enum VisitorMail {
     let some: SQL = visitor.map { "AND v.id = \($0)" } ?? ""
     return """
       WITH readers AS MATERIALIZED (
-        SELECT v.id FROM visitors AS v
+        SELECT v.id, recent.times, full_day.is_past,
+          CASE WHEN full_day.is_past THEN \(Kind.digest.type) ELSE \(kind.type) END AS type,
+          CASE
+            WHEN full_day.is_past THEN recent.times[1] + interval '24 hours'
+            ELSE now() + make_interval(secs => \(Double(kind.pause)))
+          END AS due_at
+        FROM visitors AS v
+        CROSS JOIN LATERAL (
+          SELECT ARRAY(
+            SELECT sent_at FROM unnest(v.informed_at) AS sent (sent_at)
+            WHERE sent_at > now() - interval '24 hours'
+            ORDER BY sent_at
+          ) AS times
+        ) AS recent
+        CROSS JOIN LATERAL (
+          SELECT \(kind.isLimited) AND cardinality(recent.times) >= \(maximumInformative) AS is_past
+        ) AS full_day
         WHERE v.event_id = \(event) AND v.confirmed_at IS NOT NULL AND v.unsubscribed_at IS NULL
           AND \(kind.condition) \(some)
       ),
       waiting AS (
         UPDATE mails AS m SET payload = jsonb_set(m.payload, '{changes}', (m.payload->'changes') || to_jsonb(\(fields)))
         FROM readers
-        WHERE m.visitor_id = readers.id AND m.type = \(kind.type) AND m.attempts = 0 AND m.worker_id IS NULL
-          AND m.died_at IS NULL
+        WHERE m.visitor_id = readers.id AND m.type IN (\(kind.type), \(Kind.digest.type)) AND m.attempts = 0
+          AND m.worker_id IS NULL AND m.died_at IS NULL AND (m.type = readers.type OR readers.is_past)
         RETURNING m.visitor_id
+      ),
+      queued AS (
+        INSERT INTO mails (type, visitor_id, payload, due_at)
+        SELECT type, id, jsonb_build_object('changes', to_jsonb(\(fields))), due_at
+        FROM readers
+        WHERE id NOT IN (SELECT visitor_id FROM waiting)
+        ORDER BY id
+        RETURNING visitor_id, due_at
       )
-      INSERT INTO mails (type, visitor_id, payload, due_at)
-      SELECT \(kind.type), id, jsonb_build_object('changes', to_jsonb(\(fields))),
-        now() + make_interval(secs => \(Double(kind.pause)))
-      FROM readers
-      WHERE id NOT IN (SELECT visitor_id FROM waiting)
-      ORDER BY id
+      UPDATE visitors AS v SET informed_at = readers.times || queued.due_at
+      FROM queued
+      JOIN readers ON readers.id = queued.visitor_id
+      WHERE v.id = queued.visitor_id AND \(kind.isLimited)
       """
-  }
-
-  // MARK: Limits
-
-  /// When an unconfirmed address gets its next mail, which is counted: now, or a day after the third one before it. The
-  /// page is the same in all cases.
-  ///
-  /// - Parameters:
-  ///   - address: see ``VisitorTokens/fingerprint(of:)``.
-  ///   - host: the creator of the link.
-  /// - Throws: ``AppError/tooManyUnconfirmed`` if the host's links have caused too many mails.
-  static func timeToAsk(_ address: Data, for host: User.ID, in change: Change) async throws -> Timestamp {
-    // Each counts what the ones before it have added. First the address, then the host, so that no two deadlock.
-    try change.write("SELECT pg_advisory_xact_lock(\(addressLimit), hashtext(encode(\(address), 'hex')))")
-    try change.write("SELECT pg_advisory_xact_lock(\(hostLimit), hashtext(\(host)::text))")
-    let counted = try await change.rows(
-      """
-      INSERT INTO visitor_mails (address, host_id, queued_at)
-      SELECT \(address), \(host), greatest(clock_timestamp(), (
-        SELECT queued_at + interval '1 day' FROM visitor_mails
-        WHERE address = \(address)
-        ORDER BY queued_at DESC
-        OFFSET \(maximumPerAddress - 1) LIMIT 1
-      ))
-      WHERE (
-        SELECT count(*) FROM visitor_mails
-        WHERE host_id = \(host) AND queued_at > clock_timestamp() - interval '1 day'
-      ) < \(maximumPerHost)
-      RETURNING queued_at
-      """)
-    guard let row = counted.first else { throw AppError.tooManyUnconfirmed }
-    return try row["queued_at"]
-  }
-
-  /// The first halves of the keys: "vmad" and "vmho" in ASCII.
-  private static let addressLimit: Int32 = 0x766d_6164
-  private static let hostLimit: Int32 = 0x766d_686f
-
-  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    try await database.purge("visitor_mails", by: "queued_at", upTo: "now() - interval '1 day'", atMost: limit)
   }
 }

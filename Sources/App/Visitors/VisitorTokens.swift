@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import Postgres
 
@@ -12,15 +11,12 @@ struct VisitorTokens: Sendable {
   let calendar: IDTokens<Visitor>
   /// Proves that a reader has got the page's link by mail.
   private let mail: IDTokens<Visitor>
-  /// Makes a fingerprint of an address, for counting mails.
-  private let addressKey: SymmetricKey
   let forms: FormTokens
 
   init(keys: SigningKeys) {
     page = IDTokens(keys: keys, label: "muster visitors")
     calendar = IDTokens(keys: keys, label: "muster visitors' calendars")
     mail = IDTokens(keys: keys, label: "muster visitors' mails")
-    addressKey = keys.derived(label: "muster visitors' addresses")
     forms = FormTokens(keys: keys)
   }
 
@@ -52,10 +48,5 @@ struct VisitorTokens: Sendable {
   func isMailed(_ token: PageToken, to visitor: Visitor) -> Bool {
     guard let email = visitor.email, !token.proof.isEmpty else { return false }
     return mail.isProof(token.proof, of: visitor.id, with: email.text, kid: visitor.kid)
-  }
-
-  /// The same for all spellings of an address. The database has no other trace of an unconfirmed address.
-  func fingerprint(of email: EmailAddress) -> Data {
-    Data(HMAC<SHA256>.authenticationCode(for: Data(email.key.utf8), using: addressKey).prefix(16))
   }
 }

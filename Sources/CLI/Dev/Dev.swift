@@ -92,7 +92,7 @@ private struct DevelopmentService: Service {
     // The environment may still give them.
     if isReachable(configuration) { try configuration.refusePublishedKeys() }
     try configuration.refuseMoreConnectionsThanFiles()
-    let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger)
+    let dependencies = try await Dependencies(configuration, name: "muster dev", logger: logger, hostAge: 0)
     logger.info("time zones", metadata: ["tzdata": "\(dependencies.zones.version)"])
     do {
       if replacesKeys {

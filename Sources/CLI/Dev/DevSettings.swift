@@ -7,6 +7,7 @@ struct DevSettings: Codable {
   struct Keys: Codable {
     var access = SigningKeys.generate()
     var refresh = SigningKeys.generate()
+    var address = SigningKeys.generate()
   }
 
   /// Nil while no other machine could reach the service. Once made, they are used by every run: with other keys, all
@@ -31,6 +32,9 @@ struct DevSettings: Codable {
   /// The keys as environment variables.
   var variables: [String: String] {
     guard let keys else { return [:] }
-    return ["MUSTER_ACCESS_TOKEN_KEYS": keys.access, "MUSTER_REFRESH_TOKEN_KEYS": keys.refresh]
+    return [
+      "MUSTER_ACCESS_TOKEN_KEYS": keys.access, "MUSTER_REFRESH_TOKEN_KEYS": keys.refresh,
+      "MUSTER_ADDRESS_KEYS": keys.address,
+    ]
   }
 }

@@ -10,7 +10,8 @@ extension Table {
         .init("ID"), .init("RULES", .flexible), .init("JOINED"), .init("EXPIRES", .optional), .init("LINK", .ownLine),
       ],
       rows: links.map { link in
-        let joined = link.maxGuests.map { "\(link.joined) of \($0)" } ?? "\(link.joined)"
+        var joined = link.maxGuests.map { "\(link.joined) of \($0)" } ?? "\(link.joined)"
+        if link.unmailed > 0 { joined += ", \(link.unmailed) unmailed" }
         return [
           Cell(ids.of(link.id), .faint), Cell(link.rulesText), Cell(joined),
           Cell(link.expiresAt.map(times.dayAndTime) ?? "after the event"), Cell(link.url?.absoluteString ?? "-"),

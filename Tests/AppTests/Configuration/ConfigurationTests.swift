@@ -195,20 +195,22 @@ import Yams
     async throws
   {
     let (access, refresh) = ("MUSTER_ACCESS_TOKEN_KEYS", "MUSTER_REFRESH_TOKEN_KEYS")
-    let none = [access: "", refresh: ""]
+    let address = "MUSTER_ADDRESS_KEYS"
+    let none = [access: "", refresh: "", address: ""]
     let configuration = try await MusterConfiguration.load(
       for: .dev, environment: good.merging(none) { $1 }, file: nil)
     #expect(configuration.accessTokenKeys.arePublished && configuration.refreshTokenKeys.arePublished)
+    #expect(configuration.addressKeys.arePublished)
     // Keys that `muster dev` has kept come before them, and the environment's come first.
     let kept = try await MusterConfiguration.load(
       for: .dev,
       environment: good.merging([access: "", refresh: "given:" + String(repeating: "ab12", count: 11)]) { $1 },
       file: nil, fallbacks: [access: SigningKeys.generate(), refresh: SigningKeys.generate()])
     #expect(!kept.accessTokenKeys.arePublished && kept.refreshTokenKeys.signing.kid == "given")
-    for published in [SigningKeys.published.access, SigningKeys.published.refresh] {
+    for published in [SigningKeys.published.access, SigningKeys.published.refresh, SigningKeys.published.address] {
       for text in [published, "\(SigningKeys.generate()),\(published)", published.replacing("dev:", with: "mine:")] {
         for program in [MusterConfiguration.Program.serve, .worker] {
-          for name in [access, refresh] {
+          for name in [access, refresh, address] {
             let said = try await problem([name: text], for: program)
             #expect(said.contains(name) && said.contains("published"), "\(said)")
           }

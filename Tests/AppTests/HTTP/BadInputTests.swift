@@ -678,6 +678,7 @@ private struct Scene: Sendable {
   /// These take no JSON: see VisitorFormTests, VisitorReportTests, VisitorPageTests and ProvingTests.
   static let forms = [
     "/e/{token}", "/e/{token}/report", "/g/{token}", "/g/{token}/unsubscribe", "/verify/{token}", "/undo/{token}",
+    "/m/{token}",
   ]
 
   private var signedInCalls: [Call] {
@@ -916,6 +917,7 @@ private struct Scene: Sendable {
       Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/g/{token}", id: visit.token),
       Call("GET", "/e/{token}/report", id: otherLink.token), Call("GET", "/g/{token}/unsubscribe", id: visit.token),
       Call("GET", "/verify/{token}", id: verifyToken), Call("GET", "/undo/{token}", id: undoToken),
+      Call("GET", "/m/{token}", id: app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org")) ?? ""),
       Call("GET", "/calendars/visitors/{file}", id: visitorCalendar),
       Call("GET", "/.well-known/apple-app-site-association"),
       Call("GET", "/.well-known/assetlinks.json"),

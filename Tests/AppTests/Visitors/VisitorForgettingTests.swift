@@ -44,6 +44,154 @@ import Testing
     }
   }
 
+  @Test func `a visitor who lapses leaves no name behind, in inboxes, deliveries or the queue`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ana, cleo)
+      try await ana.addHost(cleo, to: event)
+      for phone in [ana, cleo] { try await phone.addDevice("\(phone.username)-phone") }
+      let (zoe, yan) = (
+        try await app.visit(link.token, name: "Zoe Zebra", email: "zoe@x.org"),
+        try await app.visit(link.token, name: "Yan")
+      )
+      try await app.fanOut()
+      try await zoe.answer("maybe")
+      // In two inboxes, on the way to two devices, and in the queue.
+      #expect(try await named(zoe, in: app) >= 5)
+      try await app.database.execute("UPDATE visitors SET lapses_at = now() WHERE id = \(zoe.id)")
+      let stale = try await ana.stale {
+        _ = try await app.database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+      }
+      #expect(stale.contains(.notifications))
+      for table in ["visitors", "notifications", "notification_queue", "deliveries", "mails"] {
+        let left: Int? = try await app.value(
+          "SELECT count(*) FROM \(unescaped: table) AS t WHERE t::text ~ 'Zebra|zoe@x.org'")
+        #expect(left == 0, "\(table)")
+      }
+      #expect(try await named(yan, in: app) >= 2)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `notices are found by their guest through an index`() async throws {
+    try await TestApp.run { app in
+      for table in ["notifications", "notification_queue", "deliveries"] {
+        let plan: [String] = try await app.database.transaction { transaction in
+          _ = try await transaction.rows("SET LOCAL enable_seqscan = off")
+          return try await transaction.rows(
+            "EXPLAIN SELECT 1 FROM \(unescaped: table) WHERE guest_id = ANY(ARRAY[uuid_v7()])"
+          ).map { try $0[0] }
+        }
+        #expect(plan.contains { $0.contains("\(table)_by_guest") }, "\(plan)")
+      }
+    }
+  }
+
+  @Test func `a delivery that was being sent when its visitor went is dropped`() async throws {
+    try await TestApp.run { app in
+      let (ana, _, link) = try await gather(app)
+      try await ana.addDevice("anas-phone")
+      let zoe = try await app.visit(link.token)
+      try await app.fanOut()
+      try await app.database.execute(
+        "UPDATE deliveries SET lease = uuid_v7(), worker_id = uuid_v7(), leased_until = now() - interval '1 minute'")
+      try await zoe.act("erase", expecting: 200)
+      #expect(try await app.value("SELECT count(*) FROM deliveries") == 1)
+      try await app.database.execute("UPDATE deliveries SET lease = NULL, worker_id = NULL, leased_until = NULL")
+      let sender = Recorder()
+      let worker = NotificationWorker(app.dependencies, sender: sender, mailer: NoMailer(), concurrency: 4)
+      try await worker.runOnce()
+      #expect(sender.received.isEmpty)
+      #expect(try await app.value("SELECT count(*) FROM deliveries") == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a replay names no visitor who is gone, and has no second effect`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      let zoe = try await app.visit(link.token, name: "Zoe Zebra")
+      try await app.visit(link.token, name: "Yan")
+      let key = [("Idempotency-Key", "one")]
+      func edit() async throws -> APIResponse {
+        try await ana.send("PATCH", "events/\(event)", #"{"note": "Bring towels"}"#, headers: key)
+      }
+      #expect(try await edit().body.contains("Zoe Zebra"))
+      let joining = try await app.signUp("ben")
+      func join() async throws -> APIResponse {
+        try await joining.send("POST", "links/\(link.token)/join", headers: key)
+      }
+      #expect(try await join().body.contains("Zoe Zebra"))
+      try await zoe.act("erase", expecting: 200)
+      try await ana.edit(event, #"{"note": "Bring nothing"}"#)
+      for again in [try await edit(), try await join()] {
+        #expect(again.status == 200 && again.header("Idempotent-Replayed") == "true", "\(again.body)")
+        #expect(!again.body.contains("Zebra") && again.body.contains("Yan"))
+        // It has the event as it is, not a second effect.
+        #expect(again.json["note"].string == "Bring nothing")
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a form whose visitor is gone brings no one back`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      for end in ["erased", "removed", "lapsed"] {
+        let fields = [
+          "form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going", "email": "\(end)@x.org",
+        ]
+        let first = try await app.submit("/e/\(link.token)", fields)
+        let visit = Visit(app: app, token: try app.visitorToken(in: first))
+        switch end {
+        case "erased": try await visit.act("erase", expecting: 200)
+        case "removed": _ = try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)")
+        default:
+          try await app.database.execute("UPDATE visitors SET lapses_at = now()")
+          _ = try await app.database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+        }
+        let again = try await app.submit("/e/\(link.token)", fields)
+        #expect(again.status == 303 && again.header("Location") == first.header("Location"), "\(end)")
+        #expect(try await visit.page().status == 404)
+        #expect(try await app.value("SELECT count(*) FROM visitors") == 0, "\(end)")
+      }
+      // Remembered until the form has expired.
+      #expect(try await FormTokens.purge(atMost: 10, in: app.database) == 0)
+      try await app.database.execute("UPDATE spent_forms SET expires_at = expires_at - interval '24 hours'")
+      #expect(try await FormTokens.purge(atMost: 10, in: app.database) == 3)
+      try await app.expectConsistency()
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `forms that another site's page sends are refused, and others are not`() async throws {
+    try await TestApp.run { app in
+      let (_, _, link) = try await gather(app)
+      let fields = ["form": try await app.formToken(of: link.token), "name": "Zoe", "answer": "going"]
+      let foreign = [("Sec-Fetch-Site", "cross-site")]
+      #expect(try await app.submit("/e/\(link.token)", fields, headers: foreign).status == 403)
+      #expect(try await app.value("SELECT count(*) FROM visitors") == 0)
+      let first = try await app.submit("/e/\(link.token)", fields, headers: [("Sec-Fetch-Site", "same-origin")])
+      let visit = Visit(app: app, token: try app.visitorToken(in: first))
+      let token = try #require(app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org")))
+      let before = try await app.contents()
+      for path in [visit.path, "\(visit.path)/unsubscribe", "/m/\(token)", "/verify/x", "/undo/x"] {
+        for value in ["cross-site", "Cross-Site"] {
+          let refused = try await app.submit(path, ["do": "erase"], headers: [("Sec-Fetch-Site", value)])
+          #expect(refused.status == 403 && refused.body.contains("did not come from our page"), "\(path)")
+        }
+      }
+      #expect(try await app.contents() == before)
+      for value in ["same-origin", "same-site", "none"] {
+        #expect(
+          try await app.submit(visit.path, ["do": "answer", "answer": "maybe"], headers: [("Sec-Fetch-Site", value)])
+            .status == 303)
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `deleting an account erases its visitors who are not merged yet`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app, #"{"kind": "answer", "approval": true}"#)

@@ -8,11 +8,12 @@ import Testing
   private static let url = "https://muster.example/e/AaIMuTzodLeQtWaW0N7D_DSq5hcVVkkXb29PlUjw14o"
 
   /// With the longest rules, and a time with a year.
-  private func link() throws -> ShareLink {
+  private func link(unmailed: Int = 0) throws -> ShareLink {
     ShareLink(
       id: try #require(UUID(uuidString: "01900000-0000-7000-8004-00000000abcd")), url: URL(string: Self.url),
       kind: .answer, shows: .names, expiresAt: Date(timeIntervalSince1970: 1_900_000_000), maxGuests: 100,
-      maxPlusOnes: 10, email: .required, approval: false, joined: 12, createdAt: Date(timeIntervalSince1970: 0))
+      maxPlusOnes: 10, email: .required, approval: false, joined: 12, unmailed: unmailed,
+      createdAt: Date(timeIntervalSince1970: 0))
   }
 
   private func lines(_ columns: Int) throws -> [String] {
@@ -32,5 +33,10 @@ import Testing
     #expect(try lines(40)[1].hasSuffix("12 of 100"))
     let wide = try lines(200)
     #expect(wide.count == 2 && wide[0].hasSuffix("LINK") && wide[1].hasSuffix("  " + Self.url))
+  }
+
+  @Test func `a link says how many visitors got no e-mail`() throws {
+    let line = Table.links([try link(unmailed: 3)]).lines(within: 80, isColored: false)[1]
+    #expect(line.contains("12 of 100, 3 unmailed"), "\(line)")
   }
 }

@@ -132,14 +132,14 @@ struct Demo: Sendable {
     }
   }
 
-  private static let keys = (0..<2).map { _ in
+  private static let keys = (0..<3).map { _ in
     "test:" + Data((0..<32).map { _ in UInt8.random(in: 0...255) }).base64EncodedString()
   }
 
   private static func environment(_ databaseURL: String) -> [String: String] {
     [
       "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": keys[0],
-      "MUSTER_REFRESH_TOKEN_KEYS": keys[1],
+      "MUSTER_REFRESH_TOKEN_KEYS": keys[1], "MUSTER_ADDRESS_KEYS": keys[2],
       "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
       "MUSTER_RATE_LIMITS": "off",
     ]

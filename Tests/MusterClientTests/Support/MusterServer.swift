@@ -198,7 +198,8 @@ final class MusterServer: Sendable {
   static func environment(_ databaseURL: String) -> [String: String] {
     [
       "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
-      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_RATE_LIMITS": "off",
+      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_ADDRESS_KEYS": addressKeys,
+      "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_RATE_LIMITS": "off",
       "MUSTER_THROTTLING": "off", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
     ]
   }
@@ -211,4 +212,5 @@ final class MusterServer: Sendable {
 
   static let accessTokenKeys = newKey()
   static let refreshTokenKeys = newKey()
+  static let addressKeys = newKey()
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import Postgres
 
@@ -16,12 +17,20 @@ struct CodeRoutes {
   @Sendable private func mail(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
     try await dependencies.throttle.count(.codeRequests(from: context.address))
+    let caller = await dependencies.sessionUser(of: request)
     return try await .afterMailing {
-      let recipient = try await SignInCode.recipient(at: email, in: database)
+      let recipient = try await MailToken.recipient(at: email, in: database)
       // An unknown address costs the same statements.
-      let user = recipient ?? .new()
-      try await dependencies.change(at: .user(user)) { change in
-        change.mail(.token(try await SignInCode.issue(to: user, at: email, keys: keys, in: change)))
+      let user = recipient?.user ?? .new()
+      let isOwner = recipient?.isProven == true && caller == user
+      // The owner of the address asks for a mail, so the mailbox gets mails again.
+      if isOwner { try await dependencies.mailGate.optOuts.remove(Mailbox(email), in: database) }
+      let attempt = MailGate.Attempt(
+        id: UUID(), kind: .signInCode, mailbox: Mailbox(email), origin: context.address,
+        budget: isOwner ? .session : recipient?.isProven == true ? .owner : .stranger, counts: recipient != nil)
+      let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
+      try await dependencies.change(at: .user(user)) {
+        try await SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
       }
     }
   }

@@ -42,12 +42,30 @@ struct MailToken: Sendable {
     try await issue(purpose, email: "\(email)", where: "u.id = \(user)", keys: keys, in: change)
   }
 
-  /// Issues a token to the account with this address. If there is none, it does the same work and issues nothing.
-  static func issueReset(to email: EmailAddress, keys: SigningKeys, in change: Change) async throws -> ID {
-    let account: User.ID? = try await change.value("SELECT id FROM users WHERE email_key = \(email.key)")
-    try change.takeTurns(at: [account ?? .new()], for: .share)
-    return try await issue(
-      .resetPassword, email: "u.email", where: "u.email_key = \(email.key)", keys: keys, in: change)
+  /// An account that asks for a mail to its address.
+  struct Recipient: Sendable {
+    let user: User.ID
+    /// Whether the account has verified the address.
+    let isProven: Bool
+  }
+
+  /// The account with this address. Takes no lock.
+  static func recipient(at email: EmailAddress, in database: some Querying) async throws -> Recipient? {
+    try await database.first(
+      "SELECT id, email_verified_at IS NOT NULL AS is_proven FROM users WHERE email_key = \(email.key)"
+    ).map { Recipient(user: try $0["id"], isProven: try $0["is_proven"]) }
+  }
+
+  /// Mails a token for a password reset to an account. If it has another address by now, or the gate holds the mail back,
+  /// it does the same work and mails nothing.
+  static func mailReset(
+    to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
+  ) async throws {
+    try change.takeTurns(at: [user], for: .share)
+    let id = try await issue(
+      .resetPassword, email: "u.email",
+      where: "u.id = \(user) AND u.email_key = \(email.key) AND \(pass != nil)", keys: keys, in: change)
+    if let pass { change.mail(.token(id, pass)) }
   }
 
   /// - Parameters:

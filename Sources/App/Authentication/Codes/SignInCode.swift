@@ -12,13 +12,7 @@ enum SignInCode {
   static let length = 6
   private static let label = "muster sign-in code"
   /// Per account, in 24 hours.
-  private static let maximumMails = 5
   private static let maximumMistakes = 10
-
-  /// Uses of codes that are limited per account.
-  private enum Use: String, SQLValue {
-    case mailed, wrong
-  }
 
   /// Nil if there is no key with this id.
   static func text(of id: MailToken.ID, kid: String, keys: SigningKeys) -> String? {
@@ -33,28 +27,16 @@ enum SignInCode {
 
   // MARK: Mailing
 
-  /// The account with this address, unless enough codes were mailed to it today. Takes no lock, so that a flood of
-  /// requests for one address costs only its reads.
-  static func recipient(at email: EmailAddress, in database: some Querying) async throws -> User.ID? {
-    try await database.value("SELECT u.id FROM users AS u WHERE \(mayGetMail(at: email))")
-  }
-
-  /// Issues a token whose mail has a code, in place of the account's earlier one. If the account may not get a mail, or
-  /// has another address by now, does the same work and issues nothing.
-  static func issue(
-    to user: User.ID, at email: EmailAddress, keys: SigningKeys, in change: Change
-  ) async throws -> MailToken.ID {
-    // Of concurrent requests, each counts the mails of the ones before it.
+  /// Mails a token with a code, in place of the account's earlier one. If the account has another address by now, or the
+  /// gate holds the mail back, it does the same work and mails nothing.
+  static func mail(
+    to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
+  ) async throws {
     try await change.lock(user, for: .update)
     let id = try await MailToken.issue(
-      .signInCode, email: "u.email", where: "u.id = \(user) AND \(mayGetMail(at: email))", keys: keys, in: change)
-    try change.write(
-      "INSERT INTO code_uses (user_id, kind) SELECT user_id, \(Use.mailed) FROM mail_tokens WHERE id = \(id)")
-    return id
-  }
-
-  private static func mayGetMail(at email: EmailAddress) -> SQL {
-    "u.email_key = \(email.key) AND \(count(.mailed)) < \(maximumMails)"
+      .signInCode, email: "u.email",
+      where: "u.id = \(user) AND u.email_key = \(email.key) AND \(pass != nil)", keys: keys, in: change)
+    if let pass { change.mail(.token(id, pass)) }
   }
 
   // MARK: Checking
@@ -80,7 +62,7 @@ enum SignInCode {
     guard let expected = text(of: id, kid: try row["kid"], keys: keys) else { return nil }
     // The comparison of digests takes the same time wherever they differ.
     if SHA256.hash(data: Data(code.utf8)) == SHA256.hash(data: Data(expected.utf8)) { return id }
-    try change.write("INSERT INTO code_uses (user_id, kind) VALUES (\(user), \(Use.wrong))")
+    try change.write("INSERT INTO code_uses (user_id, kind) VALUES (\(user), 'wrong')")
     return nil
   }
 
@@ -90,21 +72,19 @@ enum SignInCode {
   private static var isOpen: SQL {
     """
     t.purpose = \(MailToken.Purpose.signInCode) AND t.expires_at > clock_timestamp() AND t.email_key = u.email_key
-      AND \(count(.wrong)) < \(maximumMistakes)
+      AND \(mistakes) < \(maximumMistakes)
     """
   }
 
   // MARK: Counting
 
-  /// How often `users AS u` has done this in the last 24 hours.
-  private static func count(_ use: Use) -> SQL {
-    """
+  /// The number of wrong codes for `users AS u` in the last 24 hours.
+  private static let mistakes: SQL = """
     (
       SELECT count(*) FROM code_uses AS c
-      WHERE c.user_id = u.id AND c.kind = \(use) AND c.used_at > clock_timestamp() - interval '24 hours'
+      WHERE c.user_id = u.id AND c.kind = 'wrong' AND c.used_at > clock_timestamp() - interval '24 hours'
     )
     """
-  }
 
   /// Deletes uses older than 24 hours.
   ///

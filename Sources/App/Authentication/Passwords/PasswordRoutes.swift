@@ -43,21 +43,20 @@ struct PasswordRoutes {
   @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
     try await dependencies.throttle.count(.resets(from: context.address))
-    return try await .afterMailing { try await mailReset(to: email) }
+    return try await .afterMailing { try await mailReset(to: email, context) }
   }
 
   /// Mails a token if there is an account, unless many tokens were mailed to this address recently. The caller does not
   /// learn which of these is the case.
-  private func mailReset(to email: EmailAddress) async throws {
-    do {
-      try await dependencies.throttle.count(.resets(to: email))
-    } catch let error as AppError where error.slug == AppError.tooManyAttempts.slug {
-      return
-    }
-    try await database.change { change in
-      let token = try await MailToken.issueReset(to: email, keys: keys, in: change)
-      change.mail(.token(token))
-    }
+  private func mailReset(to email: EmailAddress, _ context: Context) async throws {
+    let recipient = try await MailToken.recipient(at: email, in: database)
+    let attempt = MailGate.Attempt(
+      id: UUID(), kind: .resetPassword, mailbox: Mailbox(email), origin: context.address,
+      budget: recipient?.isProven == true ? .owner : .stranger, counts: recipient != nil)
+    let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
+    // An unknown address costs the same statements.
+    let user = recipient?.user ?? .new()
+    try await database.change { try await MailToken.mailReset(to: user, at: email, pass, keys: keys, in: $0) }
   }
 
   @Sendable private func confirmReset(_ request: Request, _ context: Context) async throws -> Response {

@@ -56,14 +56,20 @@ struct SessionRoutes {
     let hash: String? = if let password { try await passwords.hash(password) } else { nil }
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
-    let registered = try await database.change { change -> (User?, Session.Pass)? in
-      if try await idempotent?.begin(in: change) != nil { return nil }
-      let id = try await User.register(registration, in: change)
-      try idempotent?.store(nil, of: id, in: change)
-      let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
-      change.mail(.token(mailed))
-      let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
-      return (try await User.find(id, in: change), pass)
+    // Anyone can type any address. Without a mail, the account is as good, and can ask for one later.
+    let attempt = MailGate.Attempt(
+      id: idempotent?.attempt ?? UUID(), kind: .verifyEmail, mailbox: Mailbox(email), origin: context.address,
+      budget: .stranger)
+    let registered = try await dependencies.mailGate.passing(attempt, in: database) { verdict in
+      try await database.change { change -> (User?, Session.Pass)? in
+        if try await idempotent?.begin(in: change) != nil { return nil }
+        let id = try await User.register(registration, in: change)
+        try idempotent?.store(nil, of: id, in: change)
+        let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+        if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
+        let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+        return (try await User.find(id, in: change), pass)
+      }
     }
     if let (user, pass) = registered { return try await dependencies.signedIn(user, pass, status: .created) }
     guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }

@@ -68,9 +68,6 @@ struct Throttle: Sendable {
       Key(label: label, subject: subject, free: 20, firstWait: 1, halfLife: 3600)
     }
 
-    /// The address that reset tokens are mailed to, at anyone's request.
-    static func resets(to address: EmailAddress) -> Key { mails("resets to", address.key) }
-
     /// Accounts that are created with an address. Each of them sends a mail to it.
     static func registrations(with address: EmailAddress) -> Key { mails("registrations with", address.key) }
 
@@ -234,7 +231,7 @@ extension AppError {
   static let tooManyAttempts = AppError(
     .tooManyRequests, "too-many-attempts", "Too many attempts. Try again later.")
 
-  fileprivate func waiting(_ seconds: Double) -> AppError {
+  func waiting(_ seconds: Double) -> AppError {
     var error = self
     error.retryAfter = max(1, Int(seconds.rounded(.up)))
     return error

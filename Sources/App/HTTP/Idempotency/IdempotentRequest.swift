@@ -28,6 +28,9 @@ struct IdempotentRequest: Sendable {
     self.keys = keys
   }
 
+  /// The same for each repetition of the request: what it causes counts once.
+  var attempt: UUID { digest.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) } }
+
   /// A first response that is stored.
   struct Stored {
     let user: User.ID
@@ -170,6 +173,14 @@ struct IdempotentRequest: Sendable {
     json.string(body.text)
     json.raw("]")
     return try Sealed(json.text, label: Self.label, keys: keys).bytes
+  }
+
+  /// Forgets the stored responses that show some events: a repeated request then gets the event as it is.
+  static func forgettingResponses(about events: [Event.ID]) -> SQL {
+    """
+    UPDATE idempotency_keys SET sealed_response = NULL
+    WHERE event_id = ANY(\(events)) AND sealed_response IS NOT NULL
+    """
   }
 
   /// Deletes rows that are older than 24 hours.

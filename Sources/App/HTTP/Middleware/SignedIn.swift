@@ -61,3 +61,18 @@ struct SignedIn: RouterMiddleware {
     return request
   }
 }
+
+extension Dependencies {
+  /// The user whose session sends a request to a route that is open to everyone. Nil without a valid access token: the
+  /// request is then one of anybody.
+  func sessionUser(of request: Request) async -> User.ID? {
+    guard let token = request.bearerToken else { return nil }
+    do {
+      let caller = try await accessTokens.verify(token)
+      try endedSessions.check(caller)
+      return caller.user
+    } catch {
+      return nil
+    }
+  }
+}

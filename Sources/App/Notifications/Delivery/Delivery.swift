@@ -93,6 +93,10 @@ enum Delivery {
             q.type = \(Notice.Kind.eventReminder)
             AND q.created_at < now() - make_interval(secs => \(Double(Event.reminderLead)))
           )
+          AND (
+            q.guest_id IS NULL OR EXISTS (SELECT FROM visitors AS v WHERE v.id = q.guest_id)
+            OR EXISTS (SELECT FROM users AS u WHERE u.id = q.guest_id)
+          )
           AND NOT (\(isReplacedBadge)),
         d.id, d.platform, d.token, d.environment, d.topic, d.localizes, d.sealed_secret,
         CASE WHEN d.previous_secret_until > now() THEN d.sealed_previous_secret END, d.registered_at,

@@ -163,8 +163,9 @@ extension Export.Section {
       name: "visitors", table: "visitors", view: "hosted_visitors", owners: ["host_id"],
       values: ["id", "event_id", "name", "status", "plus_ones"], times: ["created_at", "answered_at"],
       withheld: [
-        "link_id", "kid", "email", "email_key", "confirmed_at", "wanted", "unsubscribed_at", "lapses_at", "merges_into",
-        "has_news", "proposed_at",
+        "link_id", "kid", "email", "email_key", "confirmed_at", "wanted", "unsubscribed_at", "mails_asked", "held_at",
+        "informed_at", "has_news", "proposed_at",
+        "lapses_at", "merges_into",
       ]),
     Self(
       name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
@@ -173,12 +174,12 @@ extension Export.Section {
     Self(
       name: "queuedNotices", table: "notification_queue", owners: [], ownerLists: ["recipient_ids"], key: .bigint("id"),
       values: ["notice_id", "type", "subject_id", "payload"], times: ["created_at", "died_at"], people: ["person_id"],
-      withheld: ["id", "failures", "last_error", "trace"]),
+      withheld: ["id", "failures", "last_error", "trace", "guest_id"]),
     Self(
       name: "deliveries", table: "deliveries", owners: ["recipient_id"], key: .bigint("id"),
       values: ["notification_id", "type", "subject_id", "device_id", "payload", "attempts"],
       times: ["created_at", "due_at", "died_at"], people: ["person_id"],
-      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace"]),
+      withheld: ["id", "deaths", "last_error", "worker_id", "leased_until", "lease", "trace", "guest_id"]),
     Self(
       name: "mails", table: "mails", owners: ["user_id"], key: .bigint("id"),
       values: ["mail_id", "type", "payload", "attempts"], times: ["created_at", "due_at", "died_at"],
@@ -188,7 +189,7 @@ extension Export.Section {
     Self(
       name: "notifications", table: "notifications", owners: ["recipient_id"], key: .time("filed_at"),
       values: ["id", "type", "subject_id", "payload"], times: ["filed_at", "created_at", "read_at"],
-      people: ["person_id"]),
+      people: ["person_id"], withheld: ["guest_id"]),
     Self(
       name: "mutedNotifications", table: "muted_notifications", owners: ["user_id"], key: .text("type"),
       values: ["type"]),

@@ -68,6 +68,7 @@ struct AddressPageRoutes {
   ) async throws -> Response {
     try dependencies.rateLimits.count(.forms, in: context)
     let fields = try await request.form()
+    if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let claim = try await AddressClaim.find(text(context), for: purpose, keys: keys, in: database) else {
       return try .page(.unknownAddressLink, .notFound)
     }

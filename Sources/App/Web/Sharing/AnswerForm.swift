@@ -14,6 +14,7 @@ struct AnswerForm: Sendable {
   /// Whether the form asks for an address. Nil on a visitor's own page.
   var asksForEmail: ShareLink.Email?
   let maxPlusOnes: Int
+  private var mailsVisitors = true
   var needsApproval = false
   private var name = ""
   private var answer = ""
@@ -23,9 +24,12 @@ struct AnswerForm: Sendable {
   private(set) var errors: [(field: String, message: String)] = []
 
   /// The form of a share link.
-  init(_ link: ShareLink, token: String?) {
+  ///
+  /// - Parameter mailsVisitors: if false, the form asks for no address.
+  init(_ link: ShareLink, token: String?, mailsVisitors: Bool) {
     self.token = token
-    asksForEmail = link.settings.email
+    self.mailsVisitors = mailsVisitors
+    asksForEmail = mailsVisitors ? link.settings.email : ShareLink.Email.none
     maxPlusOnes = link.settings.maxPlusOnes
     needsApproval = link.settings.approval
   }
@@ -56,7 +60,8 @@ struct AnswerForm: Sendable {
     let draft = Visitor.Draft(
       name: token == nil ? "" : rules.required("name", .line(1...Self.longestName)),
       answer: rules.required("answer", .word(of: Invitation.answers)),
-      plusOnes: rules.optional("plusOnes", .integer(0...maxPlusOnes)) ?? 0, email: emailRead(from: &rules))
+      plusOnes: rules.optional("plusOnes", .integer(0...maxPlusOnes)) ?? 0, email: emailRead(from: &rules),
+      needsEmail: mailsVisitors)
     for error in rules.errors { note(error) }
     return errors.isEmpty ? draft : nil
   }

@@ -9,7 +9,7 @@ struct EventFacts: Sendable {
   private static let maximumNameBytes = 1500
 
   let plan: Event.Plan
-  private let zone: Zone
+  let zone: Zone
   let isCancelled: Bool
   let isArchived: Bool
   let isOver: Bool

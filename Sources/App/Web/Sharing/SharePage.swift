@@ -52,7 +52,13 @@ struct SharePage: Sendable {
     let calendar: String?
     /// Whether the reader has shown that they read the address's mail.
     let mayConfirm: Bool
+    /// Whether the gate held back the last mail to the address.
+    let isHeld: Bool
     let mustConfirm: Bool
+    /// When the answer is deleted; nil if it is not.
+    let deadline: String?
+    /// How often a mail was asked for. The form to ask again sends it, so that a form that is sent twice asks once.
+    let mailsAsked: Int
     let mayWithdraw: Bool
     let maySubscribe: Bool
     let isUnsubscribed: Bool
@@ -82,6 +88,16 @@ struct SharePage: Sendable {
   static let unsubscribing = SharePage(
     title: "E-mails about this event", text: "Your answer stays.", button: "Stop sending me e-mails")
 
+  static let optingOut = SharePage(
+    title: "E-mails to this address",
+    text: "Muster will never again write to this address because someone else has typed it.",
+    button: "Never write to this address again")
+  static let optedOut = SharePage(
+    title: "We will not write to this address again",
+    text: "If you want to answer an invitation with this address, allow e-mails again. You can close this page.",
+    button: "Allow e-mails again", act: "allow")
+  static let allowed = SharePage(
+    title: "We may write to this address again", text: "You can close this page.")
   static let foreign = SharePage(
     title: "This did not come from our page", text: "Open the link that you were given, and send the form there.")
 
@@ -132,9 +148,11 @@ extension SharePage.Visitor {
   fileprivate var contents: [String: Any] {
     var members: [String: Any] = [
       "visitorName": name.withoutDirectionControls, "mayConfirm": mayConfirm, "mustConfirm": mustConfirm,
-      "mayWithdraw": mayWithdraw, "maySubscribe": maySubscribe, "isUnsubscribed": isUnsubscribed,
+      "isHeld": isHeld, "mailsAsked": "\(mailsAsked)", "mayWithdraw": mayWithdraw, "maySubscribe": maySubscribe,
+      "isUnsubscribed": isUnsubscribed,
     ]
     members["calendar"] = calendar
+    members["deadline"] = deadline
     return members
   }
 }

@@ -29,12 +29,20 @@ struct SharePageRoutes {
   @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.forms, in: context)
     let fields = try await request.form()
+    if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let (link, shared) = try await find(context) else { return try .page(.unknown, .notFound) }
     guard let token = tokens.forms.read(fields.field("form")), token.link == link.id else {
       return try refuse(nil, shared, fields)
     }
     // A form that was sent already leads to its page, even if the event no longer takes answers.
-    let knownKid: String? = try await database.value("SELECT kid FROM visitors WHERE id = \(token.visitor)")
+    // So does one whose visitor is gone, and the page does not exist.
+    let knownKid: String? = try await database.value(
+      """
+      SELECT kid FROM visitors WHERE id = \(token.visitor)
+      UNION ALL
+      SELECT \(tokens.page.kid) FROM spent_forms WHERE id = \(token.visitor)
+      LIMIT 1
+      """)
     guard let page = tokens.page.token(of: token.visitor, kid: knownKid ?? tokens.page.kid) else {
       throw AppError.linkNotFound
     }
@@ -42,12 +50,12 @@ struct SharePageRoutes {
     if !fields.field(AnswerForm.trap).isEmpty { return .toPage(page) }
     if knownKid != nil { return try await answerAgain(token.visitor, page, shared, fields) }
     guard !token.isExpired, shared.takesAnswers else { return try refuse(nil, shared, fields) }
-    var form = AnswerForm(shared.link, token: fields.field("form"))
+    var form = AnswerForm(shared.link, token: fields.field("form"), mailsVisitors: dependencies.mailGate.mailsVisitors)
     form.fill(from: fields)
     guard let draft = form.draft() else { return try .page(shared.page(form), .unprocessableContent) }
     try dependencies.rateLimits.count(.visitors, of: .link(link.id), in: context)
     do {
-      try await come(token.visitor, draft, by: link, to: shared.event)
+      try await come(token.visitor, draft, by: link, to: shared, from: context.address)
     } catch let refusal as AppError where [.conflict, .forbidden, .invalid].contains(refusal.kind) {
       return try refuse(refusal, shared, fields)
     } catch let refusal as AppError where refusal.kind == .notFound {
@@ -62,7 +70,7 @@ struct SharePageRoutes {
   private func answerAgain(
     _ id: Visitor.ID, _ page: String, _ shared: SharedEvent, _ fields: JSON.Object
   ) async throws -> Response {
-    var form = AnswerForm(shared.link, token: fields.field("form"))
+    var form = AnswerForm(shared.link, token: fields.field("form"), mailsVisitors: dependencies.mailGate.mailsVisitors)
     form.fill(from: fields)
     let row = try await database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
     guard let draft = form.draft(), let visitor = try row.map(Visitor.init(row:)) else { return .toPage(page) }
@@ -85,12 +93,20 @@ struct SharePageRoutes {
   }
 
   private func come(
-    _ id: Visitor.ID, _ draft: Visitor.Draft, by link: (id: ShareLink.ID, kid: String), to event: Event.ID
+    _ id: Visitor.ID, _ draft: Visitor.Draft, by link: (id: ShareLink.ID, kid: String), to shared: SharedEvent,
+    from address: String
   ) async throws {
-    let address = draft.email.map { tokens.fingerprint(of: $0) }
-    try await dependencies.change(at: .event(event)) {
-      try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, address: address, in: $0)
+    let event = shared.event
+    func come(_ verdict: MailGate.Verdict?) async throws {
+      try await dependencies.change(at: .event(event)) {
+        try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, verdict, in: $0)
+      }
     }
+    guard let email = draft.email else { return try await come(nil) }
+    let attempt = MailGate.Attempt(
+      id: id.rawValue, kind: .visitorConfirm, mailbox: Mailbox(email), origin: address, budget: .stranger,
+      host: shared.creator)
+    try await dependencies.mailGate.passing(attempt, in: database, come)
   }
 
   /// The page again, with what the reader has typed and a new token.
@@ -105,7 +121,9 @@ struct SharePageRoutes {
   }
 
   private func form(_ shared: SharedEvent) -> AnswerForm? {
-    tokens.forms.token(for: shared.link.id).map { AnswerForm(shared.link, token: $0) }
+    tokens.forms.token(for: shared.link.id).map {
+      AnswerForm(shared.link, token: $0, mailsVisitors: dependencies.mailGate.mailsVisitors)
+    }
   }
 
   /// A guess costs no read.

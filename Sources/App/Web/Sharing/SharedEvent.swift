@@ -4,6 +4,8 @@ import Postgres
 struct SharedEvent: Sendable {
   let event: Event.ID
   let link: ShareLink
+  /// The host who created the link.
+  let creator: User.ID
   /// Whether the link has expired, or the event is archived.
   let isExpired: Bool
   let facts: EventFacts
@@ -16,7 +18,7 @@ struct SharedEvent: Sendable {
   ) async throws -> SharedEvent? {
     try await database.first(
       """
-      SELECT \(ShareLink.columns(of: "l.")), l.event_id,
+      SELECT \(ShareLink.columns(of: "l.")), l.event_id, l.creator_id,
         e.archived_at IS NOT NULL OR coalesce(l.expires_at <= clock_timestamp(), false) AS is_expired,
         \(EventFacts.columns(showsNames: "l.shows = 'names'"))
       FROM share_links AS l
@@ -29,6 +31,7 @@ struct SharedEvent: Sendable {
   private init(row: Row, zones: ZoneDatabase) throws {
     event = try row["event_id"]
     link = try ShareLink(row: row)
+    creator = try row["creator_id"]
     isExpired = try row["is_expired"]
     facts = try EventFacts(row: row, zones: zones)
   }

@@ -7,6 +7,12 @@ struct VisitedEvent: Sendable {
   let facts: EventFacts
   /// The maximum number of people whom the visitor may bring from now on.
   private let maxPlusOnes: Int
+  /// The host who created the link that the visitor has come through; nil if it was revoked.
+  let creator: User.ID?
+  /// How often a mail that asks to confirm the address was asked for.
+  let mailsAsked: Int
+  private let isHeld: Bool
+  private let lapsesAt: Timestamp?
 
   /// Reads in one statement, and writes nothing.
   ///
@@ -16,7 +22,8 @@ struct VisitedEvent: Sendable {
   ) async throws -> VisitedEvent? {
     try await database.first(
       """
-      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones,
+      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones, l.creator_id,
+        v.mails_asked, v.held_at IS NOT NULL AS is_held, v.lapses_at,
         \(EventFacts.columns(showsNames: "l.shows = 'names'"))
       FROM visitors AS v
       JOIN events AS e ON e.id = v.event_id
@@ -29,6 +36,10 @@ struct VisitedEvent: Sendable {
   private init(row: Row, zones: ZoneDatabase) throws {
     visitor = try Visitor(row: row)
     facts = try EventFacts(row: row, zones: zones)
+    creator = try row["creator_id"]
+    mailsAsked = try row["mails_asked"]
+    isHeld = try row["is_held"]
+    lapsesAt = try row["lapses_at"]
     // A visitor who accepts after declining is bound by the link again. See ``Event/Places``.
     maxPlusOnes =
       try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)
@@ -48,8 +59,8 @@ struct VisitedEvent: Sendable {
       title: facts.title,
       event: facts.page(state: state, answerTitle: "Your answer", answer: closed))
     page.visitor = SharePage.Visitor(
-      name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed,
-      mustConfirm: isUnconfirmed && !isMailed,
+      name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed, isHeld: isHeld,
+      mustConfirm: isUnconfirmed && !isMailed, deadline: isUnconfirmed ? deadline : nil, mailsAsked: mailsAsked,
       mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.group.status) != .declined,
       maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
     if takesAnswers { page.form = form ?? self.form }
@@ -64,7 +75,10 @@ struct VisitedEvent: Sendable {
     return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
   }
 
-  private var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }
+  /// When the answer is deleted, in words. Nil if a host keeps it.
+  private var deadline: String? { lapsesAt.map { EventTime.words($0, in: facts.zone) } }
+
+  var isUnconfirmed: Bool { visitor.email != nil && !visitor.isConfirmed }
 
   /// The visitor's answer, in words.
   private var answer: String {

@@ -6,6 +6,7 @@ import Postgres
 
 /// The pages of visitors, for those who have the link: the visitor, after sending the form of a share link or by mail.
 /// Only POST writes. The request needs no cookie, and its `Origin` says nothing: under `no-referrer` it is `null`.
+/// `Sec-Fetch-Site` does, in browsers that send it: another site's page cannot send these forms.
 struct VisitorPageRoutes {
   let dependencies: Dependencies
 
@@ -17,6 +18,8 @@ struct VisitorPageRoutes {
     router.post("g/{token}", use: act)
     router.get("g/{token}/unsubscribe", use: showUnsubscribing)
     router.post("g/{token}/unsubscribe", use: unsubscribe)
+    router.get("m/{token}", use: showOptingOut)
+    router.post("m/{token}", use: optOut)
     router.get("calendars/visitors/{file}", use: calendar)
   }
 
@@ -32,11 +35,13 @@ struct VisitorPageRoutes {
     case askToErase = "ask-to-erase"
     /// Erases the answer of a reader of the address's mail who has not given it.
     case notMe = "not-me"
+    case sendAgain = "send-again"
   }
 
   @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
     try dependencies.rateLimits.count(.forms, in: context)
     let fields = try await request.form()
+    if request.isCrossSite { return try .page(.foreign, .forbidden) }
     do {
       return try await act(fields, context)
     } catch let refusal as AppError where refusal.kind == .notFound {
@@ -65,6 +70,7 @@ struct VisitorPageRoutes {
       // Only a link from a mail shows that its reader owns the address.
       guard tokens.isMailed(token, to: visited.visitor) else { return try .page(page(visited, token), .forbidden) }
       try await dependencies.change(at: .event(event)) { try await Visitor.confirm(id, at: event, in: $0) }
+    case .sendAgain: try await sendAgain(to: visited, fields, context)
     case .unsubscribe:
       try await dependencies.change(at: []) { try Visitor.unsubscribe(id, in: $0) }
     case .askToErase: return try .page(.erasing(context.parameters.get("token") ?? ""))
@@ -80,6 +86,23 @@ struct VisitorPageRoutes {
       return try .page(.erased)
     }
     return .toPage(context.parameters.get("token") ?? "")
+  }
+
+  /// Asks the gate for one more mail to an address that no one has confirmed. A form that is sent twice asks once.
+  private func sendAgain(to visited: VisitedEvent, _ fields: JSON.Object, _ context: Context) async throws {
+    let (visitor, asked) = (visited.visitor, visited.mailsAsked)
+    guard visited.isUnconfirmed, let email = visitor.email, fields.field("asked") == "\(asked)" else { return }
+    func ask(_ verdict: MailGate.Verdict) async throws {
+      try await dependencies.change(at: .event(visitor.event)) {
+        try await Visitor.askAgain(visitor.id, at: visitor.event, after: asked, verdict, in: $0)
+      }
+    }
+    // The link is gone, and with it the host who could cause a mail.
+    guard let host = visited.creator else { return try await ask(.held(.host)) }
+    let attempt = MailGate.Attempt(
+      id: visitor.id.rawValue, ordinal: asked + 1, kind: .visitorConfirm, mailbox: Mailbox(email),
+      origin: context.address, budget: .stranger, host: host)
+    try await dependencies.mailGate.passing(attempt, in: database, ask)
   }
 
   private func answer(
@@ -113,9 +136,36 @@ struct VisitorPageRoutes {
     // Not as a form: mail providers send these from few addresses.
     try dependencies.rateLimits.count(.files, in: context)
     _ = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
+    if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
     try await dependencies.change(at: []) { try Visitor.unsubscribe(visited.visitor.id, in: $0) }
     return try .page(.unsubscribed)
+  }
+
+  /// A page with a button, as ``showUnsubscribing``, for an address that no one has proven.
+  @Sendable private func showOptingOut(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    let token = context.parameters.get("token") ?? ""
+    return try dependencies.mailGate.optOuts.keys.mailbox(inToken: token) == nil
+      ? .page(.unknown, .notFound) : .page(.optingOut)
+  }
+
+  /// As ``unsubscribe``, for all mails to an address that anyone can cause. The page's button takes it back: only a
+  /// reader of the address's mail has the link.
+  @Sendable private func optOut(_ request: Request, _ context: Context) async throws -> Response {
+    try dependencies.rateLimits.count(.files, in: context)
+    let body = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
+    if request.isCrossSite { return try .page(.foreign, .forbidden) }
+    let optOuts = dependencies.mailGate.optOuts
+    guard let mailbox = optOuts.keys.mailbox(inToken: context.parameters.get("token") ?? "") else {
+      return try .page(.unknown, .notFound)
+    }
+    if JSON.Object(form: Array(body.readableBytesView))?.field("do") == "allow" {
+      try await optOuts.remove(mailbox, in: database)
+      return try .page(.allowed)
+    }
+    try await optOuts.add(mailbox, in: database)
+    return try .page(.optedOut)
   }
 
   // MARK: Calendar

@@ -190,6 +190,8 @@ private struct Line: CustomStringConvertible {
     POST   /verify/{token}                                 none        415    415     415     415    415   415 415:unsupported-media-type
     GET    /undo/{token}                                   none        404    404     404     404    404   404
     POST   /undo/{token}                                   none        415    415     415     415    415   415 415:unsupported-media-type
+    GET    /m/{token}                                      none        200    200     200     200    200   200
+    POST   /m/{token}                                      none        200    200     200     200    200   200
     GET    /calendars/visitors/{file}                      none        200    200     200     200    200   200
     GET    invitations                                     needed      200    200     200     200    200   200
     GET    notifications/stream                            needed      200    200     200     200    200   200
@@ -304,6 +306,7 @@ private struct Cast: Sendable {
         "events": event, "friend-requests": request, "sessions": try open.session.description,
         "links": link.id, "POST links": link.token, "e": link.token,
         "g": visit.token, "visitors": "\(calendar).ics",
+        "m": try #require(app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org"))),
         "validate": owner.id, "friends": owner.id, "blocks": owner.id, "DELETE friend-requests": sentRequest,
         "invitations": try #require(people[.invitee]).id, "hosts": try #require(people[.invitee]).id,
         "visitor": visit.id.description, "pending": pending.id.description, "cohost": coHost.id,

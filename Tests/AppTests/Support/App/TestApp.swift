@@ -41,6 +41,7 @@ struct TestApp: Sendable {
 
   static let accessTokenKeys = SigningKeys.generate()
   static let refreshTokenKeys = SigningKeys.generate()
+  static let addressKeys = SigningKeys.generate()
 
   /// The environment of a test's service. Hashing is cheap, and everything else is as in production.
   ///
@@ -48,7 +49,8 @@ struct TestApp: Sendable {
   static func environment(_ databaseURL: String) -> [String: String] {
     [
       "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
-      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_SCRYPT": "ln=4,r=8,p=1",
+      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_ADDRESS_KEYS": addressKeys,
+      "MUSTER_SCRYPT": "ln=4,r=8,p=1",
       // Tests send as fast as they can.
       "MUSTER_RATE_LIMITS": "off",
       // Many processes run at once, and would compete for the port.
@@ -73,6 +75,7 @@ struct TestApp: Sendable {
   ///   - isShared: whether other tests may use the same service before and after. If false, the test gets a new one.
   ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
+  ///   - hostAge: seconds after which a user causes mails to strangers. By default, tests' users do so at once.
   ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
   ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
   ///     the service.
@@ -80,13 +83,14 @@ struct TestApp: Sendable {
   static func run(
     _ environment: [String: String] = [:], isShared: Bool = true, limits: ConnectionLimits? = nil,
     logger: Logger? = nil, endedSessionsAge: Duration? = nil, lockWait: Duration? = nil, queuesWrites: Bool = true,
-    decoderPath: String? = nil, pastPooler: Bool = false,
+    hostAge: Int? = nil, decoderPath: String? = nil, pastPooler: Bool = false,
     prepare: (@Sendable (_ databaseURL: String) async throws -> Void)? = nil,
     sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (TestApp) async throws -> Void
   ) async throws {
     let isCommon =
       limits == nil && logger == nil && endedSessionsAge == nil && lockWait == nil && decoderPath == nil
+      && hostAge == nil
       && !pastPooler && prepare == nil
     let kind = isShared && isCommon ? RunningApp.Kind(environment, queuesWrites: queuesWrites) : nil
     try await template.value
@@ -113,7 +117,8 @@ struct TestApp: Sendable {
             // A test machine may be overloaded.
             endedSessionsAge: endedSessionsAge ?? .seconds(30), connectTimeout: .seconds(10),
             connectionWait: .seconds(30), lockWait: lockWait ?? .seconds(20), queuesWrites: queuesWrites,
-            decoderPath: decoderPath, launcher: Program.path("muster"), picturePatience: .seconds(120),
+            hostAge: hostAge ?? 0, decoderPath: decoderPath, launcher: Program.path("muster"),
+            picturePatience: .seconds(120),
             zones: zones)
           return (dependencies, limits ?? ConnectionLimits())
         }

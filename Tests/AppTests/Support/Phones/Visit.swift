@@ -66,7 +66,11 @@ extension TestApp {
   }()
 
   /// Sends a form, as a browser does.
-  func submit(_ path: String, _ fields: [String: String]) async throws -> APIResponse {
+  ///
+  /// - Parameter more: headers besides those of every form.
+  func submit(
+    _ path: String, _ fields: [String: String], headers more: [(String, String)] = []
+  ) async throws -> APIResponse {
     let plain = CharacterSet.alphanumerics
     let body = fields.map { name, value in
       "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: plain) ?? "")"
@@ -75,7 +79,7 @@ extension TestApp {
       // Under the pages' `no-referrer`, browsers send this origin.
       try await send(
         "POST", path, body: body,
-        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("Origin", "null")])
+        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("Origin", "null")] + more)
     }
   }
 
@@ -87,15 +91,18 @@ extension TestApp {
   }
 
   /// Answers through a share link.
+  ///
+  /// - Parameter address: the client's, behind a proxy of this machine.
   @discardableResult
   func visit(
     _ link: String, name: String = "Zoe", _ answer: String = "going", plusOnes: Int? = nil, email: String? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation
+    from address: String? = nil, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Visit {
     var fields = ["form": try await formToken(of: link), "name": name, "answer": answer]
     if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
     if let email { fields["email"] = email }
-    let response = try await submit("/e/\(link)", fields)
+    let response = try await submit(
+      "/e/\(link)", fields, headers: address.map { [("X-Forwarded-For", $0)] } ?? [])
     #expect(response.status == 303, "\(response.body)", sourceLocation: sourceLocation)
     return Visit(app: self, token: try visitorToken(in: response))
   }

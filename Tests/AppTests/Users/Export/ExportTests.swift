@@ -16,7 +16,9 @@ import Testing
     "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
     "session_epoch": "is one row for everyone",
     "visitor_news": "is about events",
-    "visitor_mails": "counts mails to addresses of no account by their MAC, kept for a day",
+    "mail_attempts": "counts mails by MACs of their addresses, kept for a day",
+    "mail_optouts": "has MACs of addresses, and no account",
+    "spent_forms": "has ids of visitors who are gone, kept for a day",
   ]
 
   @Test func `the export is one document with everything about the caller`() async throws {

@@ -116,7 +116,7 @@ import Testing
       #expect(erased.body.contains("Your data has been erased"))
       #expect(try await ben.get("events/\(event)")["myStatus"].string == "going")
       #expect(try await visit.page().status == 404)
-      for table in ["visitors", "notifications", "notification_queue", "deliveries", "mails", "visitor_mails"] {
+      for table in ["visitors", "notifications", "notification_queue", "deliveries", "mails", "mail_attempts"] {
         let left: Int? = try await app.value(
           "SELECT count(*) FROM \(unescaped: table) AS t WHERE t::text ~ 'Zebra|zoe@x.org'")
         #expect(left == 0, "\(table)")

@@ -53,11 +53,15 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
   public var approval: Bool
   /// The number of guests who have joined through the link, whether or not they are still guests.
   public var joined: Int
+  /// The visitors whom the server has sent no e-mail to confirm their address, because a limit on mails is reached.
+  /// Their answers end after 24 hours, unless they confirm, or a host approves them.
+  public var unmailed: Int
   public var createdAt: Date
 
   public init(
     id: UUID, url: URL?, kind: Kind, shows: Shows = .counts, expiresAt: Date? = nil, maxGuests: Int? = nil,
-    maxPlusOnes: Int = 0, email: Email = .off, approval: Bool = false, joined: Int = 0, createdAt: Date
+    maxPlusOnes: Int = 0, email: Email = .off, approval: Bool = false, joined: Int = 0, unmailed: Int = 0,
+    createdAt: Date
   ) {
     self.id = id
     self.url = url
@@ -69,6 +73,7 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
     self.email = email
     self.approval = approval
     self.joined = joined
+    self.unmailed = unmailed
     self.createdAt = createdAt
   }
 
@@ -93,6 +98,7 @@ extension ShareLink {
       email: try container.decodeIfPresent(Email.self, forKey: .email) ?? .off,
       approval: try container.decodeIfPresent(Bool.self, forKey: .approval) ?? false,
       joined: try container.decodeIfPresent(Int.self, forKey: .joined) ?? 0,
+      unmailed: try container.decodeIfPresent(Int.self, forKey: .unmailed) ?? 0,
       createdAt: try container.decode(Date.self, forKey: .createdAt))
   }
 }

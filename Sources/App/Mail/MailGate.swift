@@ -1,0 +1,301 @@
+import Foundation
+import Postgres
+
+/// Decides whether a mail that anyone can cause may leave: one to an address that no one has proven to the account or
+/// event that the mail is about. Codes and resets for the owners of proven addresses pass here too, but use up budgets of
+/// their own, so that strangers' forms never stop them.
+///
+/// It counts in a short transaction of its own, before the change that queues the mail locks anything. A row is an
+/// attempt at its own time: nothing is booked ahead. Only mails that may leave are counted, so a flood writes no more
+/// rows than the limits allow.
+struct MailGate: Sendable {
+  /// What asks for a mail.
+  enum Kind: String, Sendable, SQLValue {
+    case visitorConfirm = "visitor-confirm"
+    case verifyEmail = "verify-email"
+    case resetPassword = "reset-password"
+    case signInCode = "sign-in-code"
+  }
+
+  struct Attempt: Sendable {
+    /// What asks: the same for a request that is repeated.
+    let id: UUID
+    /// How often it has asked, this time included.
+    var ordinal = 1
+    let kind: Kind
+    let mailbox: Mailbox
+    /// The client's address.
+    let origin: String
+    let budget: Budget
+    /// The host whose link causes the mail.
+    var host: User.ID?
+    /// False for a mail that will not be queued in any case. It costs the same statements, and counts nothing.
+    var counts = true
+  }
+
+  enum Budget: String, Sendable, SQLValue {
+    case stranger
+    /// For the owner of an address that the account has proven. Anyone can ask for it.
+    case owner
+    /// The same, asked for by the owner's own session.
+    case session
+  }
+
+  enum Verdict: Sendable {
+    case open(Pass)
+    case held(Limit)
+    /// The mailbox's reader wants no such mails.
+    case optedOut
+
+    var pass: Pass? { if case .open(let pass) = self { pass } else { nil } }
+    var isHeld: Bool { if case .held = self { true } else { false } }
+  }
+
+  /// The right to queue a mail. Only the gate gives it.
+  struct Pass: Sendable {
+    fileprivate init() {}
+  }
+
+  enum Limit: String, CaseIterable, Sendable {
+    case mailbox, network, host, domain, installation
+    /// The host's address is not verified, and the account is less than a day old.
+    case newHost = "new-host"
+    /// `MUSTER_VISITOR_MAILS` is off.
+    case off
+  }
+
+  // MARK: Limits, in 24 hours
+
+  /// Mails to one mailbox, and the most that one network may cause: others must not use up all that the owner asks for.
+  static let maximumPerMailbox = 5
+  static let maximumPerMailboxAndNetwork = 3
+  /// Mails of one kind to the owner of a proven address.
+  static let maximumPerOwner = 10
+  static let maximumPerOwnerAndNetwork = 5
+  static let maximumPerHost = 2000
+  static let maximumPerDomain = 2000
+  static let maximumPerInstallation = 10_000
+  static let maximumForOwners = 50_000
+  /// Of mails from one IPv4 /24 or IPv6 /48: a tenth of what all share. A /56 and a /64 have less.
+  static let maximumPerNetwork = maximumPerInstallation / 10
+  static let maximumPerSite = 500
+  static let maximumPerSubnet = 250
+  /// One network takes at most this part of a budget that others share.
+  private static let shares = 10
+
+  let optOuts: MailOptOuts
+  /// False if `MUSTER_VISITOR_MAILS` is off.
+  let mailsVisitors: Bool
+  private let limitsStrangers: Bool
+  /// Seconds after which an account causes mails to strangers, although it has not verified an address.
+  private let hostAge: Int
+  private let admitted: CounterCell
+  private let declined: CounterCell
+  private let held: [Limit: CounterCell]
+
+  init(
+    _ optOuts: MailOptOuts, mailsVisitors: Bool, limitsStrangers: Bool, hostAge: Int, metrics: MetricsRegistry
+  ) {
+    self.optOuts = optOuts
+    self.mailsVisitors = mailsVisitors
+    self.limitsStrangers = limitsStrangers
+    self.hostAge = hostAge
+    admitted = metrics.cell("muster_mails_admitted_total", of: CounterCell.self)
+    declined = metrics.cell("muster_mails_held_total", [("limit", "opt-out")], of: CounterCell.self)
+    held = Dictionary(
+      uniqueKeysWithValues: Limit.allCases.map {
+        ($0, metrics.cell("muster_mails_held_total", [("limit", $0.rawValue)], of: CounterCell.self))
+      })
+  }
+
+  // MARK: Judging
+
+  /// Decides about a mail, and counts it if it may leave. An attempt that was counted before may leave, and counts once.
+  func judge(_ attempt: Attempt, in database: Database) async throws -> Verdict {
+    let verdict = try await verdict(on: attempt, in: database)
+    guard attempt.counts else { return verdict }
+    switch verdict {
+    case .open: admitted.increment(by: 1)
+    case .optedOut: declined.increment(by: 1)
+    case .held(let limit): held[limit]?.increment(by: 1)
+    }
+    return verdict
+  }
+
+  private func verdict(on attempt: Attempt, in database: Database) async throws -> Verdict {
+    if attempt.kind == .visitorConfirm, !mailsVisitors { return .held(.off) }
+    let prints = Prints(attempt, optOuts.keys)
+    let results = try await database.batch(
+      // Each counts what the ones before it have added. In one order, so that no two wait for each other. The next
+      // statement sees what was committed meanwhile.
+      "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
+      judging(attempt, prints))
+    let word: String = try results[1][0]["word"]
+    switch word {
+    case "open", "counted": return .open(Pass())
+    case "opted-out": return .optedOut
+    default: return .held(Limit(rawValue: word) ?? .installation)
+    }
+  }
+
+  /// Counts an attempt no longer, because the change that it was for was refused, and nothing was queued.
+  func takeBack(_ attempt: Attempt, in database: Database) async throws {
+    let mailbox = optOuts.keys.fingerprint("mailbox", attempt.mailbox.text)
+    try await database.execute(
+      """
+      DELETE FROM mail_attempts
+      WHERE id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(mailbox)
+      """)
+  }
+
+  /// Judges, runs the change that queues the mail, and takes the attempt back if the change is refused.
+  func passing<Value: Sendable>(
+    _ attempt: Attempt, in database: Database, _ change: (Verdict) async throws -> Value
+  ) async throws -> Value {
+    let verdict = try await judge(attempt, in: database)
+    do {
+      return try await change(verdict)
+    } catch let refusal as AppError {
+      if verdict.pass != nil { try await takeBack(attempt, in: database) }
+      throw refusal
+    }
+  }
+
+  /// The fingerprints of an attempt.
+  private struct Prints {
+    /// Under all keys; the first is the one that counts.
+    let mailboxes: [Data]
+    let domain: Data
+    let network: Data
+    let site: Data?
+    let subnet: Data?
+    let turns: [Int64]
+
+    init(_ attempt: Attempt, _ keys: AddressKeys) {
+      let networks = ClientNetworks(attempt.origin)
+      mailboxes = keys.fingerprints(of: attempt.mailbox)
+      domain = keys.fingerprint("domain", attempt.mailbox.domain)
+      network = keys.fingerprint("network", networks.network)
+      site = networks.site.map { keys.fingerprint("network", $0) }
+      subnet = networks.subnet.map { keys.fingerprint("network", $0) }
+      var subjects = [mailboxes[0], network]
+      // The installation has no turn: it would make all forms wait for each other. Its limit is exact to within the
+      // number of forms at one time.
+      if attempt.budget == .stranger { subjects.append(domain) }
+      if let host = attempt.host { subjects.append(keys.fingerprint("host", host.description)) }
+      turns = subjects.map { $0.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } }
+        .map { Int64(bitPattern: $0) }.sorted()
+    }
+
+    var mailbox: Data { mailboxes[0] }
+  }
+
+  private func judging(_ attempt: Attempt, _ prints: Prints) -> SQL {
+    """
+    WITH verdict AS MATERIALIZED (
+      SELECT CASE
+        \(attempt.budget == .stranger ? refusals(attempt, prints) : "")
+        WHEN EXISTS (
+          SELECT FROM mail_attempts
+          WHERE id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(prints.mailbox)
+        ) THEN 'counted'
+        \(attempt.budget == .stranger ? strangersLimits(attempt, prints) : ownersLimits(attempt, prints))
+        ELSE 'open'
+      END AS word
+    ),
+    attempt AS (
+      INSERT INTO mail_attempts (id, ordinal, budget, kind, mailbox, domain, network, site, subnet, host_id)
+      SELECT \(attempt.id), \(Int32(clamping: attempt.ordinal)), \(attempt.budget), \(attempt.kind),
+        \(prints.mailbox), \(prints.domain), \(prints.network), \(prints.site), \(prints.subnet), \(attempt.host)
+      FROM verdict
+      WHERE word = 'open' AND \(attempt.counts)
+    )
+    SELECT word FROM verdict
+    """
+  }
+
+  /// What no count changes.
+  private func refusals(_ attempt: Attempt, _ prints: Prints) -> SQL {
+    let newHost: SQL =
+      !limitsStrangers
+      ? ""
+      : """
+      WHEN \(attempt.host) IS NOT NULL AND NOT EXISTS (
+        SELECT FROM users
+        WHERE id = \(attempt.host) AND (
+          email_verified_at IS NOT NULL OR created_at <= now() - make_interval(secs => \(Double(hostAge)))
+        )
+      ) THEN 'new-host'
+      """
+    return """
+      WHEN EXISTS (SELECT FROM mail_optouts WHERE mailbox = ANY(\(prints.mailboxes))) THEN 'opted-out'
+      \(newHost)
+      """
+  }
+
+  /// The first mail of a day to a mailbox comes from a reserve: other mails use at most three quarters of what strangers
+  /// share.
+  private func strangersLimits(_ attempt: Attempt, _ prints: Prints) -> SQL {
+    guard limitsStrangers else { return "" }
+    let (mailbox, network): (SQL, SQL) = ("mailbox = \(prints.mailbox)", "network = \(prints.network)")
+    let (host, domain): (SQL, SQL) = ("host_id = \(attempt.host)", "domain = \(prints.domain)")
+    func limit(_ limit: Limit, _ rows: SQL, _ most: Int) -> SQL {
+      exceeding(limit, "budget = 'stranger' AND \(rows)", most)
+    }
+    func shared(_ name: Limit, _ rows: SQL, _ most: Int) -> SQL {
+      """
+      \(limit(name, rows, most))
+      WHEN EXISTS (SELECT FROM \(today) AND budget = 'stranger' AND \(mailbox))
+        AND \(reached("budget = 'stranger' AND \(rows)", most / 4 * 3)) THEN \(name.rawValue)
+      """
+    }
+    return """
+      \(limit(.mailbox, mailbox, Self.maximumPerMailbox))
+      \(limit(.mailbox, "\(mailbox) AND \(network)", Self.maximumPerMailboxAndNetwork))
+      \(shared(.network, network, Self.maximumPerNetwork))
+      \(shared(.network, "\(network) AND site = \(prints.site)", Self.maximumPerSite))
+      \(shared(.network, "\(network) AND subnet = \(prints.subnet)", Self.maximumPerSubnet))
+      \(shared(.host, host, Self.maximumPerHost))
+      \(shared(.host, "\(host) AND \(network)", Self.maximumPerHost / Self.shares))
+      \(shared(.domain, domain, Self.maximumPerDomain))
+      \(shared(.domain, "\(domain) AND \(network)", Self.maximumPerDomain / Self.shares))
+      \(shared(.installation, "true", Self.maximumPerInstallation))
+      """
+  }
+
+  private func ownersLimits(_ attempt: Attempt, _ prints: Prints) -> SQL {
+    let mine: SQL = "budget = \(attempt.budget) AND kind = \(attempt.kind) AND mailbox = \(prints.mailbox)"
+    let all: SQL = "budget <> 'stranger'"
+    return """
+      \(exceeding(.mailbox, mine, Self.maximumPerOwner))
+      \(exceeding(.mailbox, "\(mine) AND network = \(prints.network)", Self.maximumPerOwnerAndNetwork))
+      \(exceeding(.network, "\(all) AND network = \(prints.network)", Self.maximumForOwners / Self.shares))
+      \(exceeding(.installation, all, Self.maximumForOwners))
+      """
+  }
+
+  private var today: SQL { "mail_attempts WHERE asked_at > now() - interval '24 hours'" }
+
+  private func exceeding(_ limit: Limit, _ rows: SQL, _ most: Int) -> SQL {
+    "WHEN \(reached(rows, most)) THEN \(limit.rawValue)"
+  }
+
+  /// Reads no more rows than the limit.
+  private func reached(_ rows: SQL, _ most: Int) -> SQL {
+    "(SELECT count(*) FROM (SELECT FROM \(today) AND \(rows) LIMIT \(most)) AS counted) >= \(most)"
+  }
+
+  /// Deletes attempts older than 24 hours.
+  ///
+  /// - Returns: how many rows it deleted.
+  static func purge(atMost limit: Int, in database: Database) async throws -> Int {
+    // The rows are not locked by anyone else.
+    try await database.execute(
+      """
+      DELETE FROM mail_attempts WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM mail_attempts WHERE asked_at <= now() - interval '24 hours' ORDER BY asked_at LIMIT \(limit)
+      ))
+      """
+    ).affected
+  }
+}
