@@ -106,9 +106,11 @@ extension Visitor {
     let shown: SQL = "recipient_id IN (\(hosts))"
     change.touch(
       .notifications,
-      ofUsersIn:
-        "SELECT recipient_id FROM notifications WHERE \(named) UNION SELECT recipient_id FROM notifications WHERE \(shown) AND \(naming)"
-    )
+      ofUsersIn: """
+        SELECT recipient_id FROM notifications WHERE \(named)
+        UNION
+        SELECT recipient_id FROM notifications WHERE \(shown) AND \(naming)
+        """)
     change.erase("DELETE FROM notifications WHERE \(named)")
     change.erase("UPDATE notifications SET \(unnamed) WHERE \(shown) AND \(naming)")
   }

@@ -270,7 +270,7 @@ import Testing
   }
 
   @Test func `claiming locks an account's visitors in the order of their ids`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (_, _, link) = try await gather(app)
       let ben = try await app.signUp("ben")
       try await app.takeMails()
