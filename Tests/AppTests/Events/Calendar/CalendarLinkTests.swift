@@ -154,7 +154,7 @@ import Testing
         #expect(try await ana.send("POST", "auth/password", body).status == 204)
       }
       let path = try await ana.makeCalendarLink()
-      _ = try await Phone(app, "ana", try await app.logIn("ana", password))
+      _ = try Phone(app, "ana", try await app.logIn("ana", password))
       try await changePassword()
       _ = try await app.calendarFeed(path)
       // One that has read it, and has logged out since. The next reader takes its place in the row.
