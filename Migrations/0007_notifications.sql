@@ -85,6 +85,8 @@ CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) 
 CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
 -- For erasing the notes and places of a deleted account's events.
 CREATE INDEX notifications_of_edits ON notifications (subject_id) WHERE type = 'event-updated';
+-- For removing the name of a visitor from notifications that name several.
+CREATE INDEX notifications_of_several ON notifications (subject_id) WHERE payload ? 'guests';
 CREATE INDEX notifications_by_age ON notifications (filed_at);
 
 -- Types that a user has turned off on their devices.
@@ -167,6 +169,7 @@ CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS N
 CREATE INDEX deliveries_by_guest ON deliveries (guest_id) WHERE guest_id IS NOT NULL;
 -- Rows that were in flight when workers died several times in a row. Each is sent alone.
 CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths >= 2 AND died_at IS NULL;
+CREATE INDEX deliveries_of_several ON deliveries (subject_id) WHERE payload ? 'guests';
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;
 
 -- Mails on their way to the mail webhook. The token itself is not stored.

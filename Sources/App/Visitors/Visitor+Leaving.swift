@@ -80,7 +80,6 @@ extension Visitor {
   /// responses, and mails. A notice about many visitors stays, without these names. The caller has locked the event.
   static func forgetNotices(about ids: [ID], at event: Event.ID, in change: Change) throws {
     let texts = ids.map(\.description)
-    let hosts = Event.hosts(of: event)
     let named: SQL = "guest_id = ANY(\(ids))"
     let naming: SQL = """
       subject_id = \(event) AND payload ? 'guests' AND EXISTS (
@@ -98,9 +97,7 @@ extension Visitor {
     try change.write(NotificationQueue.edit(unnamed, where: naming))
     // One that is being sent is dropped before its next attempt.
     try change.write(Delivery.delete(where: "\(named) AND lease IS NULL"))
-    // As one array: see ``Event/locking(_:where:)``.
-    let waiting: SQL = "recipient_id = ANY(ARRAY(\(hosts))) AND lease IS NULL"
-    try change.write(Delivery.edit(unnamed, where: "\(waiting) AND \(naming)"))
+    try change.write(Delivery.edit(unnamed, where: "\(naming) AND lease IS NULL"))
     try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
     try change.write(IdempotentRequest.forgettingResponses(about: [event]))
     let shown: SQL = "recipient_id IN (\(hosts))"

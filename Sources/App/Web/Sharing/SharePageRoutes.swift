@@ -73,7 +73,8 @@ struct SharePageRoutes {
     var form = AnswerForm(shared.link, token: fields.field("form"), mailsVisitors: dependencies.mailGate.mailsVisitors)
     form.fill(from: fields)
     let row = try await database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
-    guard let draft = form.draft(), let visitor = try row.map(Visitor.init(row:)) else { return .toPage(page) }
+    guard let visitor = try row.map(Visitor.init(row:)) else { return .toPage(page) }
+    guard let draft = form.draft() else { return try .page(shared.page(form), .unprocessableContent) }
     guard visitor.name == draft.name, draft.email == nil || draft.email == visitor.email else {
       return try refuse(.formSentBefore, shared, fields)
     }

@@ -27,6 +27,8 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM visitors") == 1)
       #expect(try await ana.get("events/\(event)/links/\(link.id)")["joined"].int == 1)
       try await app.expectConsistency()
+      let tooMany = try await app.submit("/e/\(link.token)", fields.merging(["plusOnes": "3"]) { $1 })
+      #expect(tooMany.status == 422 && tooMany.body.contains("The number of people"), "\(tooMany.body)")
       // The page says why an answer does not count.
       (fields["answer"], fields["plusOnes"]) = ("going", "2")
       try await app.visit(link.token, name: "Yan", plusOnes: 1)
