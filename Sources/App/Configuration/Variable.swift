@@ -82,7 +82,7 @@ public struct Variable: Sendable {
     "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
 
   static let zoneFolder = Variable(
-    "TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
+    "MUSTER_TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
 
   // MARK: Logs and metrics
 

@@ -33,9 +33,11 @@ struct Zone: Sendable {
   ///   - rule: what follows the last of the times; nil if its offset stays.
   init(name: String, times: [Int], offsets: [Offset], rule: ZoneRule?) {
     let rule = rule ?? ZoneRule(standard: offsets[times.count], daylight: nil)
-    // Some files spell out decades of what the rule says.
-    let count = times.count - Self.regular(times, offsets, by: rule)
     (self.name, self.rule) = (name, rule)
+    // Some files spell out decades of what the rule says, and end with a time at which nothing changes.
+    var count = times.count
+    if Self.endsWithoutChange(times, offsets, rule) { count -= 1 }
+    count -= Self.regular(times.prefix(count), offsets.prefix(count + 1), by: rule)
     (self.times, self.offsets) = (Array(times.prefix(count)), Array(offsets.prefix(count + 1)))
   }
 
@@ -49,9 +51,17 @@ struct Zone: Sendable {
   /// The same zone by another name.
   func named(_ name: String) -> Zone { Zone(self, name: name) }
 
+  /// Whether nothing changes at the last time, by the rule and since the time before.
+  private static func endsWithoutChange(_ times: [Int], _ offsets: [Offset], _ rule: ZoneRule) -> Bool {
+    guard times.count > 1, let last = times.last, offsets[times.count] == offsets[times.count - 1],
+      rule.offset(at: last) == offsets[times.count]
+    else { return false }
+    return rule.transitions(after: max(times[times.count - 2], last - longestRegular), through: last).isEmpty
+  }
+
   /// The number of transitions at the end that the rule makes, too, except for the first one: only from there on are
   /// the offsets those of the rule.
-  private static func regular(_ times: [Int], _ offsets: [Offset], by rule: ZoneRule) -> Int {
+  private static func regular(_ times: ArraySlice<Int>, _ offsets: ArraySlice<Offset>, by rule: ZoneRule) -> Int {
     guard rule.daylight != nil, let first = times.first, let last = times.last else { return 0 }
     var count = 0
     let start = max(first, last - longestRegular)

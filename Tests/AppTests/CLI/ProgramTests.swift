@@ -137,7 +137,7 @@ import Testing
     defer { made.remove() }
     try await TestApp.withDatabase { databaseURL in
       var environment = TestApp.environment(databaseURL)
-      environment["TZDIR"] = "/nowhere"
+      environment["MUSTER_TZDIR"] = "/nowhere"
       for arguments in [["serve", "--port", "0"], ["worker", "--once"], ["seed", "demo"], ["seed", "load"]] {
         let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
         #expect(try await program.exitStatus() != 0, "\(arguments)")
@@ -145,7 +145,7 @@ import Testing
         #expect(line.contains("install the package tzdata") && line.contains("/nowhere"), "\(line)")
         #expect(line.split(separator: "\n").count == 1, "\(line)")
       }
-      environment["TZDIR"] = made.folder.path
+      environment["MUSTER_TZDIR"] = made.folder.path
       let worker = try await run("worker", "--once", environment: environment)
       #expect(try await worker.exitStatus() == 0, "\(worker.standardError)")
       let started = worker.standardError.split(separator: "\n").first { $0.contains("started") }

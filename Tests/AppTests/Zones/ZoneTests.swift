@@ -202,7 +202,7 @@ import Testing
     try made.write(Data("TZif".utf8), to: "Made/Place")
     #expect(message().contains("\(made.folder.path)/Made/Place") && !message().contains("\n"))
     try made.write(Data("# version unknown\n".utf8), to: "tzdata.zi")
-    #expect(message().contains("install the package tzdata") && message().contains("TZDIR"))
+    #expect(message().contains("install the package tzdata") && message().contains("MUSTER_TZDIR"))
   }
 
   // MARK: Sources
