@@ -53,6 +53,9 @@ enum Sample {
   /// Text that is a WebP file of one pixel.
   static let webpText = "RIFF\u{16}\0\0\0WEBPVP8L\u{9}\0\0\0/\0\0\0\0(@D\u{4}\0"
 
+  /// The content of its chunk.
+  static let onePixel = Array(webpText.utf8.dropFirst(20).prefix(9))
+
   static let lossyWebP = join(
     ascii("RIFF\u{16}\0\0\0WEBPVP8 \u{a}\0\0\0"), [0x30, 1, 0, 0x9d, 1, 0x2a, 1, 0, 1, 0])
 

@@ -57,7 +57,7 @@ import Testing
     let texts = Sample.join(
       Sample.chunk("tEXt", Sample.join(Sample.ascii("Comment\0"), Sample.secret)), Sample.chunk("eXIf", tiff))
     let webp = Sample.webp(
-      [Sample.riff("VP8L", Sample.losslessPixels), Sample.riff("EXIF", tiff), Sample.riff("XMP ", Sample.secret)],
+      [Sample.riff("VP8L", Sample.onePixel), Sample.riff("EXIF", tiff), Sample.riff("XMP ", Sample.secret)],
       width: 1, height: 1)
     let files = [
       Sample.join(jpeg, jpeg, Sample.secret), Sample.join(Sample.png(metadata: texts), Sample.secret), webp,

@@ -102,12 +102,13 @@ final class PictureDecoder: Sendable {
     }
     // "stdin: 4032x3024 uchar, 3 bands, srgb, heifload_source", or the same without the name.
     let text = String(decoding: output, as: UTF8.self)
-    guard let found = text.firstMatch(of: #/^(?:stdin: )?(\d{1,9})x(\d{1,9}) /#), let width = Int(found.1),
-      let height = Int(found.2)
-    else { throw unavailable("vipsheader printed \"\(text.prefix(100))\"") }
-    guard (1...Self.longestSide).contains(width), (1...Self.longestSide).contains(height) else {
-      throw AppError.notAPicture
+    guard let found = text.firstMatch(of: #/^(?:stdin: )?(\d+)x(\d+) /#) else {
+      throw unavailable("vipsheader printed \"\(text.prefix(100))\"")
     }
+    // Nil for a number that is too long for one.
+    guard let width = Int(found.1), let height = Int(found.2), (1...Self.longestSide).contains(width),
+      (1...Self.longestSide).contains(height)
+    else { throw AppError.notAPicture }
     return max(width, height)
   }
 
