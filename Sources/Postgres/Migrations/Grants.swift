@@ -85,7 +85,8 @@ struct Grants {
       SELECT format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', datname)
       FROM pg_database
       WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE')
-        AND has_database_privilege(\(role), datname, 'TEMPORARY')
+        -- By its oid: another database, whose row may be read first, may be gone by now.
+        AND has_database_privilege(\(role), oid, 'TEMPORARY')
       """, on: connection)
     for excess in try excesses(on: connection) { warning("the role \(role) \(excess)") }
     return true
