@@ -202,9 +202,9 @@ CREATE INDEX mails_of_user ON mails (user_id);
 CREATE INDEX mails_of_visitor ON mails (visitor_id) WHERE visitor_id IS NOT NULL;
 CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
 
--- The mails of the last 24 hours that a limit counts: mails to addresses that no one has proven, and codes and resets for
--- the owners of proven ones. One row for each mail that may leave, written before the change that queues it. All but the
--- host are MACs, made with a key that the database does not have.
+-- The mails of the last 24 hours that a limit counts: mails to addresses that no one has proven, and codes and resets
+-- for the owners of proven ones. One row for each mail that may leave, written before the change that queues it. All
+-- but the host are MACs, made with a key that the database does not have.
 CREATE TABLE mail_attempts (
   -- What asked for the mail, such as a form, and how often it has: a repeated request counts once.
   id uuid NOT NULL,

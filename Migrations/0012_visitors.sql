@@ -86,8 +86,8 @@ CREATE TABLE spent_forms (
 );
 CREATE INDEX spent_forms_by_expiry ON spent_forms (expires_at);
 
--- A form lives for 24 hours, and was shown before it was sent. A trigger, because visitors go in many ways: with their
--- event, too.
+-- A form lives for 24 hours, and was shown before it was sent. A trigger, because visitors go in many ways: also with
+-- their event.
 CREATE FUNCTION remember_spent_forms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO spent_forms (id, expires_at)

@@ -70,8 +70,8 @@ def form_flood(lab):
     Browser(service, "203.0.113.9").answer(links[0], "zoe@guests.example")
     after = mails(lab)[0]
     return Outcome(
-        f"{statuses.count(303)} of 200 answers accepted, {sent} mails to the mailbox, {later} booked ahead, {late} answers"
-        f" held for more than 24 hours; then {after - sent} mail to another guest",
+        f"{statuses.count(303)} of 200 answers accepted, {sent} mails to the mailbox, {later} booked ahead, {late}"
+        f" answers held for more than 24 hours; then {after - sent} mail to another guest",
         "all accepted, 5 mails, none ahead, none longer; 1",
         statuses.count(303) == 200 and sent <= 5 and later == 0 and late == 0 and after - sent == 1)
 
@@ -153,8 +153,8 @@ def held_places(lab):
     left = int(psql.run("SELECT count(*) FROM visitors")[0])
     named = int(psql.run("SELECT count(*) FROM notifications WHERE payload->>'actor' = 'Guest'")[0])
     return Outcome(
-        f"places held for {longest:.1f} h, shown on {shown} of 5 pages; after that {left} visitors and {named} notifications"
-        " that name them", "24 h, 5; 0 and 0",
+        f"places held for {longest:.1f} h, shown on {shown} of 5 pages; after that {left} visitors and {named}"
+        " notifications that name them", "24 h, 5; 0 and 0",
         longest <= 24 and shown == 5 and left == 0 and named == 0)
 
 
