@@ -6,15 +6,15 @@ CREATE TABLE idempotency_keys (
   user_id uuid NOT NULL,
   -- The other users whom the request is about. A block between one of them and the user deletes the row.
   about_user_ids uuid[] NOT NULL DEFAULT '{}',
-  -- The event that the response shows, and the other users in it. If a block hides one of them from the user by now, a
-  -- repeated request gets the event as it is.
+  -- The event that the response shows, and the other users and the visitors in it. If a block hides one of them from
+  -- the user by now, a repeated request gets the event as it is.
   event_id uuid,
-  shown_user_ids uuid[] NOT NULL DEFAULT '{}',
+  shown_ids uuid[] NOT NULL DEFAULT '{}',
   -- HMAC of the request's body under the key with this id.
   kid text NOT NULL,
   fingerprint bytea NOT NULL,
-  -- Encrypted. NULL for a registration, whose tokens are not stored. NULL, too, once a visitor of the event is gone,
-  -- whose name it may have.
+  -- Encrypted. NULL for a registration, whose tokens are not stored. NULL, too, once a visitor is gone whose name it
+  -- has.
   sealed_response bytea,
   created_at timestamptz NOT NULL DEFAULT now()
 );

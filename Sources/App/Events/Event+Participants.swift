@@ -57,8 +57,10 @@ extension Event {
       for: user)
   }
 
-  /// All users whom the event shows.
-  var people: [Person] { hosts + (participants ?? []).compactMap(\.person) }
+  /// The ids of all users and visitors whom the event shows.
+  var shownIDs: [Guest.ID] {
+    hosts.map { Guest.ID(rawValue: $0.id.rawValue) } + (participants ?? []).map(\.id)
+  }
 
   /// - Parameter rows: the result of ``detail(_:for:)``.
   /// - Throws: ``AppError/eventNotFound``

@@ -99,7 +99,7 @@ extension Visitor {
     try change.write(Delivery.delete(where: "\(named) AND lease IS NULL"))
     try change.write(Delivery.edit(unnamed, where: "\(naming) AND lease IS NULL"))
     try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
-    try change.write(IdempotentRequest.forgettingResponses(about: [event]))
+    try change.write(IdempotentRequest.forgettingResponses(showing: ids, at: event))
     let shown: SQL = "recipient_id IN (\(Event.hosts(of: event)))"
     change.touch(
       .notifications,

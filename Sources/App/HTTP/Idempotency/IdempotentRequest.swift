@@ -58,7 +58,7 @@ struct IdempotentRequest: Sendable {
   private var selecting: SQL {
     """
     SELECT k.user_id, k.kid, k.fingerprint, k.sealed_response, CASE
-      WHEN EXISTS (SELECT FROM hidden AS h WHERE h.user_id = k.user_id AND h.hidden_id = ANY(k.shown_user_ids))
+      WHEN EXISTS (SELECT FROM hidden AS h WHERE h.user_id = k.user_id AND h.hidden_id = ANY(k.shown_ids))
       THEN k.event_id
     END AS outdated_event
     FROM idempotency_keys AS k
@@ -119,11 +119,11 @@ struct IdempotentRequest: Sendable {
     try change.write(
       """
       INSERT INTO idempotency_keys (
-        digest, user_id, about_user_ids, event_id, shown_user_ids, kid, fingerprint, sealed_response
+        digest, user_id, about_user_ids, event_id, shown_ids, kid, fingerprint, sealed_response
       )
       VALUES (
         \(digest), \(user), \(others.filter { $0 != user }), \(event?.id),
-        \((event?.people ?? []).map(\.id).filter { $0 != user }), \(kid), \(fingerprint), \(sealed)
+        \((event?.shownIDs ?? []).filter { $0.rawValue != user.rawValue }), \(kid), \(fingerprint), \(sealed)
       )
       """)
   }
@@ -175,11 +175,12 @@ struct IdempotentRequest: Sendable {
     return try Sealed(json.text, label: Self.label, keys: keys).bytes
   }
 
-  /// Forgets the stored responses that show some events: a repeated request then gets the event as it is.
-  static func forgettingResponses(about events: [Event.ID]) -> SQL {
+  /// Forgets the stored responses that show an event with visitors who are gone: a repeated request then gets the event
+  /// as it is. The response to the creation of an event shows no visitors, and stays.
+  static func forgettingResponses(showing visitors: [Visitor.ID], at event: Event.ID) -> SQL {
     """
     UPDATE idempotency_keys SET sealed_response = NULL
-    WHERE event_id = ANY(\(events)) AND sealed_response IS NOT NULL
+    WHERE event_id = \(event) AND shown_ids && \(visitors) AND sealed_response IS NOT NULL
     """
   }
 

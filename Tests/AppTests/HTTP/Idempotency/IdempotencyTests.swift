@@ -181,6 +181,26 @@ import Testing
     }
   }
 
+  @Test func `a creation is repeated as it was, also after a visitor of the event is gone`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let first = try await ana.send("POST", "events", Self.event, headers: [("Idempotency-Key", "create")])
+      let event = try #require(first.json["id"].string)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.visit(link.token, name: "Zoe")
+      func edit() async throws -> APIResponse {
+        try await ana.send("PATCH", "events/\(event)", #"{"note": "Now"}"#, headers: [("Idempotency-Key", "edit")])
+      }
+      let edited = try await edit()
+      #expect(edited.body.contains("Zoe"))
+      try await visit.act("erase", expecting: 200)
+      let again = try await edit()
+      #expect(again.status == 200 && !again.body.contains("Zoe"))
+      same(first, try await ana.send("POST", "events", Self.event, headers: [("Idempotency-Key", "create")]))
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `another body, version or query under the same key is refused`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
