@@ -83,7 +83,7 @@ import Testing
       let linked = try await ana.get("users/me/export")["identities"]
       #expect(linked.array.count == 1)
       #expect(linked[0]["subject"].string == "001.abc")
-      #expect(linked[0].keys == ["provider", "subject", "createdAt"])
+      #expect(linked[0].keys == ["provider", "subject", "createdAt", "stoppedEmail", "relayChangedAt"])
     }
   }
 
