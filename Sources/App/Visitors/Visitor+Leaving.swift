@@ -100,16 +100,15 @@ extension Visitor {
     try change.write(Delivery.edit(unnamed, where: "\(naming) AND lease IS NULL"))
     try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
     try change.write(IdempotentRequest.forgettingResponses(showing: ids, at: event))
-    let shown: SQL = "recipient_id IN (\(Event.hosts(of: event)))"
     change.touch(
       .notifications,
       ofUsersIn: """
         SELECT recipient_id FROM notifications WHERE \(named)
         UNION
-        SELECT recipient_id FROM notifications WHERE \(shown) AND \(naming)
+        SELECT recipient_id FROM notifications WHERE \(naming)
         """)
     change.erase("DELETE FROM notifications WHERE \(named)")
-    change.erase("UPDATE notifications SET \(unnamed) WHERE \(shown) AND \(naming)")
+    change.erase("UPDATE notifications SET \(unnamed) WHERE \(naming)")
   }
 
   /// Deletes some visitors whose time is over: those who have not confirmed their address within a day, and those of
