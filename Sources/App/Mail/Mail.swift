@@ -11,6 +11,8 @@ enum Mail: Sendable {
   /// Notifies the account's former address that it no longer belongs to the account. With a token, its reader can undo
   /// the change.
   case emailChanged(User.ID, from: EmailAddress, undo: MailToken.ID?)
+  /// The same for a former address that no one has proven. Anyone may have caused it, so it needs the gate's pass.
+  case unprovenEmailChanged(User.ID, from: EmailAddress, MailGate.Pass)
   /// Notifies the account's address that one more identity can log in.
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
@@ -46,6 +48,15 @@ enum Mail: Sendable {
     case .visitors(let kind, let event, let only, let fields):
       VisitorMail.announcing(kind, of: event, only: only, fields: fields)
     case .emailChanged(let user, let old, nil): Self.informing("email-changed", user, to: "\(old)")
+    case .unprovenEmailChanged(let user, let old, _):
+      """
+      INSERT INTO mails (type, user_id, payload)
+      SELECT \(Self.prefix + "email-changed"), u.id,
+        jsonb_build_object(
+          'to', \(old), 'username', u.username, 'displayName', u.display_name, 'isProven', false)
+      FROM users AS u
+      WHERE u.id = \(user)
+      """
     case .emailChanged(let user, _, let undo?):
       """
       INSERT INTO mails (type, user_id, mail_token_id, payload)

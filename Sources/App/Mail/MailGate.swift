@@ -15,6 +15,7 @@ struct MailGate: Sendable {
     case verifyEmail = "verify-email"
     case resetPassword = "reset-password"
     case signInCode = "sign-in-code"
+    case emailChanged = "email-changed"
   }
 
   struct Attempt: Sendable {

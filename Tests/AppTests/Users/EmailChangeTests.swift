@@ -49,6 +49,28 @@ import Testing
     }
   }
 
+  @Test func `a former address that no one has proven gets no more mails than the gate lets through`() async throws {
+    try await TestApp.run { app in
+      // Anyone can register with others' addresses, and leave them again.
+      func leave(_ name: String, _ address: String) async throws -> [String] {
+        let phone = try await app.signUp(name, isVerified: false)
+        _ = try await app.takeMails()
+        try await app.database.execute("UPDATE users SET email = \(address) WHERE id = \(phone.userID)")
+        _ = try await change(phone, to: "new.\(name)@example.com")
+        #expect(try await phone.verify(try await app.takeToken("mail-verify-email")).status == 204)
+        return try await app.takeMails().map { "\($0.type) \($0.to)" }
+      }
+      #expect(try await leave("ana", "zoe@x.org") == ["mail-email-changed zoe@x.org"])
+      let counted: Int64? = try await app.value("SELECT count(*) FROM mail_attempts WHERE kind = 'email-changed'")
+      #expect(counted == 1)
+      let optOuts = app.dependencies.mailGate.optOuts
+      try await optOuts.add(try #require(optOuts.keys.fingerprints(of: Mailbox("zoe@x.org")).first), in: app.database)
+      #expect(try await leave("bob", "zoe+bob@x.org").isEmpty)
+      // Others' mailboxes are not concerned.
+      #expect(try await leave("cleo", "yan@x.org") == ["mail-email-changed yan@x.org"])
+    }
+  }
+
   @Test func `a request for the current address cancels the change`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

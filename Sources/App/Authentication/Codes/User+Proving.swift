@@ -15,10 +15,11 @@ extension User {
   /// With the account's own session, everything else stays. If the account had another verified address, that one gets
   /// a mail with which the change can be undone. Without a session, the reader claims the account.
   ///
+  /// - Parameter pass: for a mail to another address that the account had and never verified.
   /// - Throws: ``AppError/openWhereLoggedIn`` if the reader may not claim the account, ``AppError/anotherAccount`` for
   ///   the session of another account, ``AppError/emailTaken``, ``AppError/sessionEnded``. The token is then not spent.
   static func verifyEmail(
-    by token: MailToken, as caller: AccessTokens.Caller?, keys: SigningKeys, in change: Change
+    by token: MailToken, as caller: AccessTokens.Caller?, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
   ) async throws {
     let row = try await change.first(
       """
@@ -52,10 +53,23 @@ extension User {
     // Mails to the old address no longer prove anything about the account.
     try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
     // An address that was never verified may be mistyped: its reader gets no power over the account.
-    let undo =
-      isVerified
-      ? try await MailToken.issue(.undoEmailChange, email: old, for: token.user, keys: keys, in: change) : nil
-    change.mail(.emailChanged(token.user, from: old, undo: undo))
+    if isVerified {
+      let undo = try await MailToken.issue(.undoEmailChange, email: old, for: token.user, keys: keys, in: change)
+      change.mail(.emailChanged(token.user, from: old, undo: undo))
+    } else if let pass {
+      change.mail(.unprovenEmailChanged(token.user, from: old, pass))
+    }
+  }
+
+  /// The address that a token would replace, unless the account has verified it.
+  static func unprovenAddress(
+    replacedBy token: MailToken.ID, in database: some Querying
+  ) async throws -> EmailAddress? {
+    try await database.value(
+      """
+      SELECT u.email FROM mail_tokens AS t JOIN users AS u ON u.id = t.user_id
+      WHERE t.id = \(token) AND u.email_verified_at IS NULL AND u.email_key <> t.email_key
+      """)
   }
 
   /// Gives the account back its former address, on behalf of a reader of that address's mail. Whoever changed it may

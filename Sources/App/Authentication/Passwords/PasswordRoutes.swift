@@ -82,7 +82,7 @@ struct PasswordRoutes {
   @Sendable private func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
     let token = try await request.read { $0.required("token", .text(1...500)) }
     let caller = try await dependencies.caller(of: request)
-    try await dependencies.verifyEmail(by: token, as: caller)
+    try await dependencies.verifyEmail(by: token, as: caller, from: context.address)
     return .noContent
   }
 
@@ -106,18 +106,30 @@ extension Dependencies {
     return caller
   }
 
-  /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/verifyEmail(by:as:keys:in:)``.
+  /// - Parameter address: the client's.
+  /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/verifyEmail(by:as:_:keys:in:)``.
   /// - Returns: the account.
   @discardableResult
-  func verifyEmail(by token: String, as caller: AccessTokens.Caller?) async throws -> User.ID {
+  func verifyEmail(by token: String, as caller: AccessTokens.Caller?, from address: String) async throws -> User.ID {
     let keys = refreshTokenKeys
-    let account = try await MailToken.find(token, for: .verifyEmail, keys: keys, in: database)
-    guard let user = account?.user else { throw AppError.badMailToken }
-    try await change(at: .user(user)) { change in
-      let redeemed = try await MailToken.redeem(token, of: user, for: .verifyEmail, keys: keys, in: change)
-      guard let redeemed else { throw AppError.badMailToken }
-      try await User.verifyEmail(by: redeemed, as: caller, keys: keys, in: change)
+    guard let account = try await MailToken.find(token, for: .verifyEmail, keys: keys, in: database) else {
+      throw AppError.badMailToken
     }
+    let user = account.user
+    func verify(_ pass: MailGate.Pass?) async throws {
+      try await change(at: .user(user)) { change in
+        let redeemed = try await MailToken.redeem(token, of: user, for: .verifyEmail, keys: keys, in: change)
+        guard let redeemed else { throw AppError.badMailToken }
+        try await User.verifyEmail(by: redeemed, as: caller, pass, keys: keys, in: change)
+      }
+    }
+    guard caller?.user == user, let old = try await User.unprovenAddress(replacedBy: account.token, in: database) else {
+      try await verify(nil)
+      return user
+    }
+    let attempt = MailGate.Attempt(
+      id: account.token.rawValue, kind: .emailChanged, mailbox: Mailbox(old), origin: address, budget: .stranger)
+    try await mailGate.passing(attempt, in: database) { try await verify($0.pass) }
     return user
   }
 

@@ -37,7 +37,7 @@ struct AddressPageRoutes {
 
   @Sendable private func verify(_ request: Request, _ context: Context) async throws -> Response {
     try await post(request, context, for: .verifyEmail) { claim in
-      let user = try await dependencies.verifyEmail(by: text(context), as: nil)
+      let user = try await dependencies.verifyEmail(by: text(context), as: nil, from: context.address)
       return claim.claimed(try await AddressClaim.leftovers(of: user, in: database))
     }
   }
