@@ -166,8 +166,8 @@ import Testing
       for call in scene.calls where call.takesJSON {
         try await check(call.method, call.path, call.token, call.body ?? "{}", "application/json")
       }
-      // The body of a click on "unsubscribe" is not read.
-      for form in Scene.forms where !form.hasSuffix("/unsubscribe") {
+      // Mail programs send one click (RFC 8058), whose body says nothing more: it is not read.
+      for form in Scene.forms where !form.hasSuffix("/unsubscribe") && form != "/m/{token}" {
         let path = form.replacing("{token}", with: "x")
         try await check("POST", path, nil, "name=Zoe&answer=going", "application/x-www-form-urlencoded")
       }
