@@ -31,7 +31,7 @@ import Testing
   {
     try await WebhookSink.run { sink in
       try await TestApp.run(sink.environment.merging(["MUSTER_THROTTLING": "off"]) { $1 }) { app in
-        let ana = try await app.signUp("ana")
+        let ana = try await app.signUp("ana", isVerified: false)
         let token = try await link(app, by: ana)
         _ = try await app.askForCode("ana@example.com")
         _ = try await app.askForReset("ana@example.com")
@@ -164,7 +164,7 @@ import Testing
     async throws
   {
     try await TestApp.run { app in
-      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let (ana, ben) = (try await app.signUp("ana", isVerified: false), try await app.signUp("ben"))
       let mails = try await app.takeMails()
       let verification = try #require(mails.first { $0.to == "ana@example.com" }?.token)
       let token = try #require(app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("ana@example.com")))

@@ -41,7 +41,10 @@ import Testing
         #expect(delivery.json["type"].string == "mail.verify-email")
         #expect(Timestamp(rfc3339: delivery.json["timestamp"].string ?? "") != nil)
         let data = delivery.json["data"]
-        #expect(data.keys == ["to", "username", "displayName", "code", "token", "expiresAt", "proves", "url"])
+        #expect(
+          data.keys == [
+            "to", "username", "displayName", "code", "token", "expiresAt", "proves", "url", "unsubscribeUrl",
+          ])
         #expect(data["code"] == .null && data["proves"].string == "registration")
         #expect(data["to"].string == "ana@example.com")
         #expect(data["username"].string == "ana")

@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func `a visitor's answer fills an invitation, and is proposed beside any other answer`() async throws {
-    try await TestApp.run { app in
+    try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (ana, event, link) = try await gather(app)
       let (zoe, token) = try await signUp("zoe", in: app)
       _ = try await zoe.verify(token)
