@@ -50,22 +50,25 @@ struct EventRoutes {
     let me = try context.user
     let zones = dependencies.zones
     let (plan, offsets, guests) = try await request.read { fields in
+      let (title, note) = (fields.required("title", .line(1...200)), fields.optional("note", .text(0...2000)))
+      let givenStart = fields.required("startTime", .plannedTime)
+      let givenEnd = fields.optional("endTime", .plannedTime)
       let zone = fields.required("timeZone", .timeZone(in: zones))
-      let start = zone.time(fields.required("startTime", .plannedTime))
-      let end = fields.optional("endTime", .plannedTime).map(zone.time)
+      let (start, end) = (zone.time(givenStart), givenEnd.map(zone.time))
+      var plan = Event.Plan(
+        title: title, note: note, startTime: start.time, endTime: end?.time, timeZone: zone.name,
+        location: fields.optional("location", .location),
+        capacity: fields.optional("capacity", .capacity))
       let answerBy = fields.optional("answerBy", .plannedTime).map(zone.time)
-      let plan = Event.Plan(
-        title: fields.required("title", .line(1...200)), note: fields.optional("note", .text(0...2000)),
-        startTime: start.time, endTime: end?.time, timeZone: zone.name,
-        location: fields.optional("location", .location), capacity: fields.optional("capacity", .capacity),
-        answerBy: answerBy?.time, maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0)
+      plan.answerBy = answerBy?.time
+      plan.maxPlusOnes = fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0
       let offsets = Event.Offsets(
         start: start.offset, end: end?.offset, answerBy: answerBy?.offset, rules: zones.version)
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
-      if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime") {
+      if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime", "timeZone") {
         fields.note("endTime", .outOfRange, Event.Plan.endRule)
       }
-      if !plan.asksBeforeStart, !fields.hasError(in: "startTime", "answerBy") {
+      if !plan.asksBeforeStart, !fields.hasError(in: "startTime", "answerBy", "timeZone") {
         fields.note("answerBy", .outOfRange, Event.Plan.answerByRule)
       }
       return (plan, offsets, guests)

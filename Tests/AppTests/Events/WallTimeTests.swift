@@ -69,6 +69,10 @@ import Testing
         let response = try await create(ana, #""startTime": "\#(start)""#)
         #expect(response.badFields == ["startTime"], "\(start): \(response.body)")
       }
+      // In an unknown zone, no one can say whether it ends after it starts.
+      let lost = try await create(
+        ana, #""startTime": "2030-05-01T18:00:00", "endTime": "2030-05-01T17:00:00Z""#, in: "Mars/Olympus")
+      #expect(lost.badFields == ["timeZone"], "\(lost.body)")
       // Both, compared as instants.
       let both = try await create(
         ana,
