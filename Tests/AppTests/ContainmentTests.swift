@@ -166,7 +166,7 @@ import Testing
         let worker = try await Program(
           Program.path("muster"), ["worker"], environment: TestApp.environment(app.databaseURL))
         defer { worker.signal(SIGKILL) }
-        try await worker.waitForOutput("working")
+        try await worker.waitForOutput(#""message":"started""#)
         #expect(try Self.owner(of: "/proc/\(worker.pid)/environ") == 0)
         if geteuid() == 0 {
           let environ = String(
