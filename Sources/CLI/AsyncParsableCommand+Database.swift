@@ -5,10 +5,15 @@ import Postgres
 extension AsyncParsableCommand {
   /// Runs `body` with the database, for a command that does one thing and ends.
   ///
-  /// - Parameter name: the name in `pg_stat_activity`.
-  func withDatabase(_ name: String, _ body: (Database) async throws -> Void) async throws {
-    let database = try Database(
-      try await MusterConfiguration.loadWithWarnings(for: .tool).database(name, logger: makeLogger()))
+  /// - Parameters:
+  ///   - name: the name in `pg_stat_activity`.
+  ///   - configuration: nil reads it. A command reads it once, because its secrets are forgotten then.
+  func withDatabase(
+    _ name: String, _ configuration: MusterConfiguration? = nil, _ body: (Database) async throws -> Void
+  ) async throws {
+    let known: MusterConfiguration
+    if let configuration { known = configuration } else { known = try await .loadWithWarnings(for: .tool) }
+    let database = try Database(known.database(name, logger: makeLogger()))
     defer { database.close() }
     try await body(database)
   }

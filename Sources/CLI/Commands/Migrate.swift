@@ -10,8 +10,11 @@ struct Migrate: AsyncParsableCommand {
     subcommands: [Up.self, Status.self, Down.self, Verify.self], defaultSubcommand: Up.self)
 
   static func migrator() async throws -> Migrator {
-    let configuration = try await MusterConfiguration.loadWithWarnings(for: .tool)
-    return Resources.migrator(url: configuration.databaseURL, role: configuration.databaseRole)
+    migrator(try await MusterConfiguration.loadWithWarnings(for: .tool))
+  }
+
+  static func migrator(_ configuration: MusterConfiguration) -> Migrator {
+    Resources.migrator(url: configuration.databaseURL, role: configuration.databaseRole)
   }
 
   struct Up: AsyncParsableCommand {
@@ -67,9 +70,11 @@ struct Migrate: AsyncParsableCommand {
 
     func run() async throws {
       let logger = makeLogger()
-      try await migrator().down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
+      let configuration = try await MusterConfiguration.loadWithWarnings(for: .tool)
+      try await migrator(configuration).down(
+        to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
       // Undone data may appear in any user's lists.
-      try await withDatabase("muster migrate") { database in
+      try await withDatabase("muster migrate", configuration) { database in
         guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }
         try await Stamps.move(in: database)
       }

@@ -457,6 +457,8 @@ import Testing
         // A response that is made while it is sent has no Content-Length.
         if responses[1].header("Transfer-Encoding") == "chunked" { continue }
         #expect(responses[0].header("Content-Length") == responses[1].header("Content-Length"), "\(call)")
+        // A picture is no text, so that its bytes cannot be counted in one.
+        if responses[1].header("Content-Type")?.hasPrefix("image/") == true { continue }
         #expect(responses[1].body.utf8.count == responses[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
       }
     }
