@@ -195,7 +195,6 @@ public struct Event: Sendable {
     }
     let row = try await lock(id, by: host, in: change)
     try checkIsOpen(row)
-    try change.write(readmitting(guests, to: id))
     try await Invitation.invite(
       guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: host, in: change)
   }

@@ -2,8 +2,8 @@ import Postgres
 
 extension Invitation {
   /// Withdraws an invitation to an open event on behalf of a host, or removes a visitor. A place that becomes free goes
-  /// to the guest who has waited longest. An invitee loses all earlier notifications about the event and an offer to host it, and
-  /// is notified, unless they have declined. Repeating the call changes nothing.
+  /// to the guest who has waited longest. An invitee loses all earlier notifications about the event and an offer to
+  /// host it, and is notified, unless they have declined. Repeating the call changes nothing.
   static func withdraw(
     from guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
   ) async throws {
@@ -11,7 +11,9 @@ extension Invitation {
     let found = try await change.first(
       // To the host, a hidden guest does not exist.
       """
-      SELECT user_id, status FROM event_guests
+      SELECT user_id, status,
+        user_id IN (SELECT o.user_id FROM host_offers AS o WHERE o.event_id = \(event)) AS is_offered
+      FROM event_guests
       WHERE event_id = \(event) AND id = \(guest) AND \(Guest.isShown(to: host))
       """)
     guard let found else { return }
@@ -21,7 +23,9 @@ extension Invitation {
       return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
     }
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
-    try change.write("DELETE FROM host_offers WHERE event_id = \(event) AND user_id = \(user)")
+    if try found["is_offered"] {
+      try change.write("DELETE FROM host_offers WHERE event_id = \(event) AND user_id = \(user)")
+    }
     try forgetNotices(of: user, about: event, in: change)
     let status: Status = try found["status"]
     if status != .declined { change.notify(user, about: .invitationWithdrawn(event, try row["title"])) }

@@ -75,15 +75,16 @@ struct Invitation: Sendable {
     guard !guests.isEmpty else { return }
     let rows = try await change.rows(
       """
-      SELECT friend_id AS id, false AS is_invited, \(Event.hides("friend_id", fromHostsOf: event)) AS is_hidden
+      SELECT friend_id AS id, false AS is_invited, \(Event.hides("friend_id", fromHostsOf: event)) AS is_hidden,
+        friend_id IN (SELECT user_id FROM removed_hosts WHERE event_id = \(event)) AS was_host
       FROM friends
       WHERE user_id = \(host) AND friend_id = ANY(\(guests)) AND \(User.visible("friend_id", to: host))
       UNION ALL
-      SELECT user_id, true, false FROM invitations
+      SELECT user_id, true, false, false FROM invitations
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND \(User.visible("user_id", to: host))
       UNION ALL
       -- Hosts have no invitation. Inviting a host is as harmless as inviting a guest again.
-      SELECT user_id, true, false FROM event_hosts
+      SELECT user_id, true, false, false FROM event_hosts
       WHERE event_id = \(event) AND user_id = ANY(\(guests)) AND user_id <> \(host)
         AND \(User.visible("user_id", to: host))
       """)
@@ -103,6 +104,8 @@ struct Invitation: Sendable {
       throw AppError.invalid(field, .outOfRange, "would exceed the event's limit of \(maximumGuests) guests")
     }
     try add(new, to: event, beside: total, in: change)
+    let formerHosts: [User.ID] = try rows.filter { try $0["was_host"] }.map { try $0["id"] }
+    if !formerHosts.isEmpty { try change.write(Event.readmitting(formerHosts, to: event)) }
     guard let hostRow = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(host)")
     else { throw AppError.userNotFound }
     change.notify(new, about: .eventInvited(event, title, by: try Person(row: hostRow)))

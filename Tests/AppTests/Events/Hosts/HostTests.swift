@@ -162,8 +162,9 @@ import Testing
       try await ben.withdraw(cleo, from: event)
       #expect(try await cleo.get("proposals")["items"].array.isEmpty)
       try await cleo.accept(proposal: offers[0], expecting: 404)
+      try await app.fanOut()
       let types = try await cleo.get("notifications")["items"].array.compactMap { $0["type"].string }
-      #expect(types == ["invitation-withdrawn"])
+      #expect(types == ["invitation-withdrawn", "friend-request"])
       #expect(try await ana.send("DELETE", "friends/\(dev.id)").status == 204)
       #expect(try await dev.accept(proposal: offers[1], expecting: 404).problem == "proposal-not-found")
       try await app.befriend(ana, dev)
