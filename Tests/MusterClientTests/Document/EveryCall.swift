@@ -23,6 +23,7 @@ enum EveryCall {
     },
     { _ = try await $0.auth.logIn("ana", password: "correct horse", device: "phone") },
     { try await $0.auth.requestCode(email: "ana@example.com") },
+    { try await $0.auth.requestOwnCode(email: "ana@example.com") },
     { _ = try await $0.auth.logIn(email: "ana@example.com", code: "123456", device: "phone") },
     { _ = try await $0.auth.logIn(emailToken: "t", device: "phone") },
     { _ = try await $0.auth.logOut() },

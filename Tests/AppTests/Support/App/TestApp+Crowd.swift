@@ -12,8 +12,9 @@ extension TestApp {
     let ids = (0..<count).map { _ in User.ID.new() }
     try await database.batch(
       """
-      INSERT INTO users (id, username, display_name)
-      SELECT id, \(prefix) || place, 'Guest ' || place FROM unnest(\(ids)) WITH ORDINALITY AS added (id, place)
+      INSERT INTO users (id, username, display_name, email_verified_at)
+      SELECT id, \(prefix) || place, 'Guest ' || place, now()
+      FROM unnest(\(ids)) WITH ORDINALITY AS added (id, place)
       """,
       """
       INSERT INTO user_stamps (user_id) SELECT id FROM unnest(\(ids)) AS added (id)
