@@ -53,14 +53,15 @@ extension WriteScript {
     #expect(try await links.list(of: event).map(\.id) == [kept.id])
   }
 
-  /// The users mark what has arrived, each in another way.
+  /// The users mark what has arrived, each in another way. Ana's friend requests are not among it: she has not verified
+  /// her address.
   private func readNews() async throws {
-    let oldest = try #require(try await inbox(of: ben, count: 4).items.last)
-    #expect(try await ben.client.notifications.markRead(ids: [oldest.id]) == 3)
-    let stamp = try #require(try await inbox(of: ana, count: 4).timestamp)
+    let oldest = try #require(try await inbox(of: ben, count: 3).items.last)
+    #expect(try await ben.client.notifications.markRead(ids: [oldest.id]) == 2)
+    let stamp = try #require(try await inbox(of: ana, count: 5).timestamp)
     #expect(try await ana.client.notifications.markRead(before: stamp) == 0)
     // Leaving the first event has erased what was about it.
-    _ = try await inbox(of: cleo, count: 3)
+    _ = try await inbox(of: cleo, count: 2)
     #expect(try await cleo.client.notifications.markAllRead() == 0)
   }
 
