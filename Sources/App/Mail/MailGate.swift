@@ -54,7 +54,12 @@ struct MailGate: Sendable {
 
   /// The right to queue a mail. Only the gate gives it.
   struct Pass: Sendable {
-    fileprivate init() {}
+    /// When the attempt was counted. Nil if an earlier one has counted it, or if it counts nothing.
+    fileprivate let countedAt: Timestamp?
+
+    fileprivate init(countedAt: Timestamp?) {
+      self.countedAt = countedAt
+    }
   }
 
   enum Limit: String, CaseIterable, Sendable {
@@ -131,22 +136,28 @@ struct MailGate: Sendable {
       // statement sees what was committed meanwhile.
       "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
       judging(attempt, prints))
-    let word: String = try results[1][0]["word"]
+    let row = results[1][0]
+    let (word, countedAt): (String, Timestamp?) = (try row["word"], try row["counted_at"])
     switch word {
-    case "open", "counted": return .open(Pass())
+    case "open", "counted": return .open(Pass(countedAt: countedAt))
     case "opted-out": return .optedOut
     default: return .held(Limit(rawValue: word) ?? .installation)
     }
   }
 
-  /// Counts an attempt no longer, because the change that it was for was refused, and nothing was queued.
-  func takeBack(_ attempt: Attempt, in database: Database) async throws {
-    let mailbox = optOuts.keys.fingerprint("mailbox", attempt.mailbox.text)
-    try await database.execute(
-      """
-      DELETE FROM mail_attempts
-      WHERE id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(mailbox)
-      """)
+  /// Counts an attempt no longer, because the change that it was for was refused, and nothing was queued. It stays
+  /// counted if another request counted it, or has asked for the same mail since: that one may have queued it.
+  private func takeBack(_ attempt: Attempt, _ pass: Pass, in database: Database) async throws {
+    guard let countedAt = pass.countedAt else { return }
+    let prints = Prints(attempt, optOuts.keys)
+    try await database.batch(
+      "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
+      "DELETE FROM mail_attempts WHERE \(own(attempt, prints)) AND asked_at = \(countedAt)")
+  }
+
+  /// A condition on `mail_attempts`: the row of an attempt.
+  private func own(_ attempt: Attempt, _ prints: Prints) -> SQL {
+    "id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(prints.mailbox)"
   }
 
   /// Judges, runs the change that queues the mail, and takes the attempt back if the change is refused.
@@ -157,7 +168,7 @@ struct MailGate: Sendable {
     do {
       return try await change(verdict)
     } catch let refusal as AppError {
-      if verdict.pass != nil { try await takeBack(attempt, in: database) }
+      if let pass = verdict.pass { try await takeBack(attempt, pass, in: database) }
       throw refusal
     }
   }
@@ -196,10 +207,7 @@ struct MailGate: Sendable {
     WITH verdict AS MATERIALIZED (
       SELECT CASE
         \(attempt.budget == .stranger ? refusals(attempt, prints) : "")
-        WHEN EXISTS (
-          SELECT FROM mail_attempts
-          WHERE id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(prints.mailbox)
-        ) THEN 'counted'
+        WHEN EXISTS (SELECT FROM mail_attempts WHERE \(own(attempt, prints))) THEN 'counted'
         \(attempt.budget == .stranger ? strangersLimits(attempt, prints) : ownersLimits(attempt, prints))
         ELSE 'open'
       END AS word
@@ -210,8 +218,15 @@ struct MailGate: Sendable {
         \(prints.mailbox), \(prints.domain), \(prints.network), \(prints.site), \(prints.subnet), \(attempt.host)
       FROM verdict
       WHERE word = 'open' AND \(attempt.counts)
+      RETURNING asked_at
+    ),
+    -- The first request no longer takes it back.
+    repeated AS (
+      UPDATE mail_attempts SET asked_at = asked_at + interval '1 microsecond'
+      FROM verdict
+      WHERE word = 'counted' AND \(own(attempt, prints))
     )
-    SELECT word FROM verdict
+    SELECT word, (SELECT asked_at FROM attempt) AS counted_at FROM verdict
     """
   }
 
