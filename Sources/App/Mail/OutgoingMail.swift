@@ -11,7 +11,7 @@ public struct OutgoingMail: Sendable {
   public let to: String
   /// Nil for a visitor.
   public let username: String?
-  /// Nil if a visitor's address is not confirmed, because anyone may have typed the name.
+  /// Nil if no one has proven the address, because anyone may have chosen the name.
   public let displayName: String?
   /// The six digits that the reader may type instead of presenting the token; nil in all mails but `sign-in-code`.
   public let code: String?
@@ -188,6 +188,8 @@ extension OutgoingMail {
       let kid: String?
       let purpose: MailToken.Purpose?
       let proves: String?
+      /// Nil in mails that only proven addresses get.
+      let isProven: Bool?
     }
 
     init(_ row: LeasedRow) throws {
@@ -218,7 +220,8 @@ extension OutgoingMail {
       return OutgoingMail(
         id: id.uuidString.lowercased(),
         type: type.hasPrefix(Mail.prefix) ? String(type.dropFirst(Mail.prefix.count)) : type, to: payload.to,
-        username: payload.username, displayName: payload.displayName, code: code, token: token,
+        username: payload.username, displayName: payload.isProven == false ? nil : payload.displayName, code: code,
+        token: token,
         expiresAt: expiresAt, proves: payload.proves, tokenURL: pageURL(for: token, base: base), createdAt: createdAt,
         trace: trace, optOutURL: nil, letter: nil)
     }
