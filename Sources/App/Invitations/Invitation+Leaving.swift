@@ -19,6 +19,7 @@ extension Invitation {
     guard let found else { return }
     try Event.checkIsOpen(row)
     guard let user: User.ID = try found["user_id"] else {
+      try change.write(Visitor.freeingLinks(of: "v.id = \(guest)"))
       try await Visitor.leave(where: "v.id = \(guest)", by: .user(host), in: change)
       return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
     }

@@ -70,6 +70,7 @@ extension Visitor {
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
   static func erase(_ id: ID, at event: Event.ID, in change: Change) async throws {
     _ = try await lock(event, in: change)
+    try change.write(freeingLinks(of: "v.id = \(id) AND v.event_id = \(event)"))
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
     try forgetNotices(about: [id], at: event, in: change)
     try Report.forget(id, in: change)
@@ -130,20 +131,25 @@ extension Visitor {
     guard !events.isEmpty else { return 0 }
     // In this transaction, now() is one time.
     let lapsed: SQL = "v.event_id = ANY(\(events)) AND v.lapses_at <= now()"
-    // Answers that were never confirmed use up no link.
-    try change.write(
-      """
-      UPDATE share_links AS l SET joined_count = greatest(l.joined_count - lapsed.count, 0)
-      FROM (
-        SELECT v.link_id, count(*) AS count FROM visitors AS v
-        WHERE \(lapsed) AND v.confirmed_at IS NULL AND v.email IS NOT NULL
-        GROUP BY v.link_id
-      ) AS lapsed
-      WHERE l.id = lapsed.link_id
-      """)
+    try change.write(freeingLinks(of: lapsed))
     try await remove(where: lapsed, by: .visitor, in: change)
     try change.write(deletingAbandoned(events))
     return events.count
+  }
+
+  /// Answers that were never confirmed use up no link.
+  ///
+  /// - Parameter condition: on `visitors AS v` who are about to be deleted.
+  static func freeingLinks(of condition: SQL) -> SQL {
+    """
+    UPDATE share_links AS l SET joined_count = greatest(l.joined_count - gone.count, 0)
+    FROM (
+      SELECT v.link_id, count(*) AS count FROM visitors AS v
+      WHERE \(condition) AND v.confirmed_at IS NULL AND v.email IS NOT NULL AND v.lapses_at IS NOT NULL
+      GROUP BY v.link_id
+    ) AS gone
+    WHERE l.id = gone.link_id
+    """
   }
 
   /// Deletes events without any host or guest.
