@@ -64,8 +64,12 @@ extension User {
     if try row["is_taken"] { throw AppError.emailTaken }
     let (isVerified, isPending): (Bool, Bool) = (try row["is_verified"], try row["is_pending"])
     let current: EmailAddress? = try row["email"]
-    if current == email, isVerified {
-      guard isPending else { return }
+    if let current, current.key == email.key, isVerified {
+      // One mailbox: another spelling needs no proof.
+      guard isPending || current != email else { return }
+      if current != email {
+        try await change.rows("UPDATE users SET email = \(email), updated_at = clock_timestamp() WHERE id = \(id)")
+      }
       try await MailToken.revoke([.verifyEmail], of: id, in: change)
     } else {
       // The user waits for the mail, and has to know that there is none. That a mailbox has opted out is not for others.

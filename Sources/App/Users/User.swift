@@ -76,7 +76,7 @@ public struct User: Stamped {
       FROM users AS u
       LEFT JOIN user_stamps AS s ON s.user_id = u.id
       LEFT JOIN mail_tokens AS pending ON pending.user_id = u.id AND pending.purpose = 'verify-email'
-        AND pending.email IS DISTINCT FROM u.email
+        AND pending.email_key IS DISTINCT FROM u.email_key
       WHERE u.id = \(id)
       """)
     return try row.map { row in

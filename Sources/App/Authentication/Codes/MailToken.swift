@@ -199,7 +199,8 @@ struct MailToken: Sendable {
     try await change.rows(
       """
       DELETE FROM mail_tokens AS t USING users AS u
-      WHERE u.id = \(user) AND t.user_id = u.id AND t.purpose = 'verify-email' AND t.email IS DISTINCT FROM u.email
+      WHERE u.id = \(user) AND t.user_id = u.id AND t.purpose = 'verify-email'
+        AND t.email_key IS DISTINCT FROM u.email_key
       """
     ).affected > 0
   }

@@ -75,7 +75,7 @@ struct SharePageRoutes {
     let row = try await database.first("SELECT \(Visitor.columns) FROM visitors AS v WHERE v.id = \(id)")
     guard let visitor = try row.map(Visitor.init(row:)) else { return .toPage(page) }
     guard let draft = form.draft() else { return try .page(shared.page(form), .unprocessableContent) }
-    guard visitor.name == draft.name, draft.email == nil || draft.email == visitor.email else {
+    guard visitor.name == draft.name, draft.email == nil || draft.email?.key == visitor.email?.key else {
       return try refuse(.formSentBefore, shared, fields)
     }
     // Without the field, the link does not allow plus-ones.
