@@ -48,8 +48,9 @@ extension VisitorLetter {
     /// Whether to send the mail: the visitor still wants it, and its content is still true.
     func wants(_ kind: VisitorMail.Kind, at now: Timestamp = .now()) -> Bool {
       // Without a deadline, a host has kept the answer.
+      guard !visitor.isUnsubscribed else { return false }
       if kind == .confirm { return !visitor.isConfirmed && isOpen && isExpected && lapsesAt.map { $0 > now } ?? true }
-      guard visitor.isConfirmed, !visitor.isUnsubscribed else { return false }
+      guard visitor.isConfirmed else { return false }
       return switch kind {
       case .confirm: false
       case .cancelled: about.status == .cancelled
