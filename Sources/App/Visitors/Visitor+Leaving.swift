@@ -98,7 +98,8 @@ extension Visitor {
     try change.write(NotificationQueue.edit(unnamed, where: naming))
     // One that is being sent is dropped before its next attempt.
     try change.write(Delivery.delete(where: "\(named) AND lease IS NULL"))
-    try change.write(Delivery.edit(unnamed, where: "\(naming) AND lease IS NULL"))
+    // Also while one is being sent: its next attempt reads the row again.
+    try change.write(Delivery.edit(unnamed, where: naming))
     try change.write("DELETE FROM mails WHERE visitor_id = ANY(\(ids)) AND lease IS NULL")
     try change.write(IdempotentRequest.forgettingResponses(showing: ids, at: event))
     change.touch(
