@@ -273,8 +273,9 @@ struct MailGate: Sendable {
       \(shared(.network, "\(network) AND subnet = \(prints.subnet)", Self.maximumPerSubnet))
       \(shared(.host, host, Self.maximumPerHost))
       \(shared(.host, "\(host) AND \(network)", Self.maximumPerHost / Self.shares))
-      \(shared(.domain, domain, Self.maximumPerDomain))
-      \(shared(.domain, "\(domain) AND \(network)", Self.maximumPerDomain / Self.shares))
+      \(attempt.mailbox.isAtProvider ? "" : shared(.domain, domain, Self.maximumPerDomain))
+      \(attempt.mailbox.isAtProvider
+        ? "" : shared(.domain, "\(domain) AND \(network)", Self.maximumPerDomain / Self.shares))
       \(shared(.installation, "true", Self.maximumPerInstallation))
       """
   }

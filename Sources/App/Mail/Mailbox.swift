@@ -5,6 +5,9 @@ struct Mailbox: Sendable, Hashable {
   let text: String
   /// The part of the domain that one owner registers: any number of names below it are free.
   let domain: String
+  /// Whether many unrelated people have mailboxes at the domain. A limit for it would let few strangers stop the mails of
+  /// all of them.
+  let isAtProvider: Bool
 
   /// Providers that ignore dots in a name, and the domain that stands for all of theirs.
   private static let dotless = [
@@ -13,6 +16,11 @@ struct Mailbox: Sendable, Hashable {
   ]
   /// Providers whose tags begin with a hyphen.
   private static let hyphenTagged: Set = ["yahoo.com", "ymail.com", "rocketmail.com"]
+  /// Other large providers.
+  private static let providers: Set = [
+    "aol.com", "gmx.at", "gmx.ch", "gmx.de", "gmx.net", "hotmail.com", "icloud.com", "live.com", "mac.com", "mail.ru",
+    "me.com", "msn.com", "outlook.com", "qq.com", "t-online.de", "web.de", "yandex.ru", "163.com", "126.com",
+  ]
   /// Second labels below which others register names, as in `example.co.uk`.
   private static let registries: Set = ["ac", "co", "com", "edu", "go", "gob", "gov", "ne", "net", "or", "org"]
 
@@ -36,6 +44,7 @@ struct Mailbox: Sendable, Hashable {
     let plain = provider == nil ? String(name) : String(name.filter { $0 != "." })
     self.text = "\(plain)@\(provider ?? host)"
     domain = Self.registered(provider ?? host)
+    isAtProvider = provider != nil || Self.hyphenTagged.contains(host) || Self.providers.contains(host)
   }
 
   /// Nearly always right without the Public Suffix List. If not, a few unrelated domains share a limit.

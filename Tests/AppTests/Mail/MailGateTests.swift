@@ -229,6 +229,9 @@ import Testing
       #expect(try await judge(app, "zoe@y.org") == "open")
       try await add(MailGate.maximumPerDomain, domain: "\(domain)", to: app)
       #expect(try await judge(app, "zoe@x.org", from: "198.51.100.1") == "domain")
+      // Made-up names at a large provider must not stop the mails of all who have a mailbox there.
+      try await add(MailGate.maximumPerDomain, domain: "\(prints.fingerprint("domain", "gmail.com"))", to: app)
+      #expect(try await judge(app, "zoe@gmail.com", from: "198.51.100.1") == "open")
 
       try await clear()
       try await add(MailGate.maximumPerNetwork, network: "\(network)", to: app)
@@ -243,6 +246,37 @@ import Testing
       for limit in ["host", "domain", "network", "installation"] {
         #expect(text.contains(#"muster_mails_held_total{limit="\#(limit)"}"#), "\(limit): \(text)")
       }
+    }
+  }
+
+  @Test func `a request that is refused takes back only what it has counted itself, and no one has asked for since`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let gate = app.dependencies.mailGate
+      func counted() async throws -> Int? {
+        try await app.value("SELECT count(*) FROM mail_attempts WHERE kind = 'verify-email'")
+      }
+      func attempt(_ id: UUID) -> MailGate.Attempt {
+        MailGate.Attempt(
+          id: id, kind: .verifyEmail, mailbox: Mailbox("zoe@x.org"), origin: "192.0.2.1", budget: .stranger)
+      }
+      func refused(_ id: UUID, after change: () async throws -> Void = {}) async throws {
+        await #expect(throws: AppError.eventNotFound) {
+          try await gate.passing(attempt(id), in: app.database) { _ in
+            try await change()
+            throw AppError.eventNotFound
+          }
+        }
+      }
+      try await refused(UUID())
+      #expect(try await counted() == 0)
+      // The second request with the same key queues the mail while the first one is still at work.
+      let id = UUID()
+      try await refused(id) { try await gate.passing(attempt(id), in: app.database) { _ in } }
+      #expect(try await counted() == 1)
+      try await refused(id)
+      #expect(try await counted() == 1)
     }
   }
 
