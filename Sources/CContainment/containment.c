@@ -13,7 +13,7 @@ void containment_forget(const char *name) {
   size_t length = strlen(name);
   for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
     if (strncmp(*entry, name, length) != 0 || (*entry)[length] != '=') continue;
-    // Volatile, so that the compiler does not leave out writes that nobody reads.
+    // Volatile, so that the compiler does not leave out writes that nothing reads.
     for (volatile char *byte = *entry + length + 1; *byte != 0; byte++) *byte = 0;
   }
   unsetenv(name);
@@ -93,7 +93,7 @@ int containment_keep_files(const char *const *readable, size_t count) {
   if (version >= 2) handled.files |= link_elsewhere;
   if (version >= 3) handled.files |= truncate_file;
   if (version >= 5) handled.files |= control_device;
-  // TCP, then abstract sockets and signals: seccomp denies them, too, where the kernel has it.
+  // TCP, then abstract sockets and signals: seccomp also denies them, where the kernel has it.
   if (version >= 4) handled.network = 3, size = 2 * sizeof(uint64_t);
   if (version >= 6) handled.scopes = 3, size = 3 * sizeof(uint64_t);
   int rules = (int)syscall(landlock_create_ruleset, &handled, size, 0);
@@ -140,7 +140,9 @@ static const uint32_t denied_calls[] = {
   SYS_pidfd_getfd, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp,
   SYS_setpriority, SYS_ioprio_set, SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam,
   SYS_sched_setscheduler, SYS_migrate_pages, SYS_move_pages,
-  SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_add_key, SYS_request_key, SYS_keyctl,
+  // What they share. The numbers of System V's objects can be guessed, so that making none is not enough.
+  SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_msgget, SYS_msgsnd,
+  SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_add_key, SYS_request_key, SYS_keyctl,
   // The kernel's less used doors.
   SYS_unshare, SYS_setns, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_bpf, SYS_perf_event_open,
   SYS_userfaultfd, SYS_open_by_handle_at,
