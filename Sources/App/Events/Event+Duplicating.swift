@@ -23,7 +23,10 @@ extension Event {
       throw AppError.sessionEnded
     }
     let old: Plan = try await lock(id, by: host, in: change)["plan"]
-    let zone = zones[old.timeZone] ?? .utc
+    // With a made-up offset, a worker that knows the zone would move the copy.
+    guard let zone = zones[old.timeZone] else {
+      throw AppError.invalid("startTime", .outOfRange, "is in a time zone that is unknown here")
+    }
     let (plan, offsets) = old.moved(to: times, in: zone, rules: zones.version)
     guard plan.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Plan.endRule) }
     let friends: [User.ID] =

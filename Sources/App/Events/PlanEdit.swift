@@ -14,7 +14,8 @@ struct PlanEdit: Sendable {
 
   /// A new time zone alone keeps the times. A reading is one of the clocks in the zone that results from the edit.
   ///
-  /// - Throws: ``AppError`` if a reading is given and this host does not know the event's zone.
+  /// - Throws: ``AppError`` if a time changes and this host does not know the event's zone. With a made-up offset, a
+  ///   worker that knows the zone would move the event.
   func applied(
     to old: Event.Plan, _ offsets: Event.Offsets, in zones: ZoneDatabase
   ) throws -> (Event.Plan, Event.Offsets) {
@@ -24,9 +25,8 @@ struct PlanEdit: Sendable {
     /// - Parameter offset: with which `old` was planned.
     func time(_ given: GivenTime?, _ old: Timestamp?, _ offset: Int?) throws -> ZonedTime? {
       guard let given = given ?? old.map(GivenTime.instant) else { return nil }
-      if case .instant(let time) = given {
-        if time == old, !isMoved, let offset { return ZonedTime(time: time, offset: offset) }
-        return ZonedTime(time: time, offset: zone?.offset(at: time) ?? 0)
+      if case .instant(let time) = given, time == old, !isMoved, let offset {
+        return ZonedTime(time: time, offset: offset)
       }
       guard let zone else { throw AppError.invalid("timeZone", .required, "is unknown here: set another one") }
       return zone.time(given)
@@ -49,8 +49,11 @@ struct PlanEdit: Sendable {
       capacity: capacity.applied(to: old.capacity), answerBy: answer?.time,
       maxPlusOnes: maxPlusOnes.applied(to: old.maxPlusOnes))
     var new = Event.Offsets(start: start.offset, end: end?.offset, answerBy: answer?.offset, rules: offsets.rules)
-    // An older version: a worker with a later one then looks at the times again.
-    if new != offsets || isMoved { new.rules = isMoved ? zones.version : min(offsets.rules, zones.version) }
+    // An older version: a worker with a later one then looks at the times again. Even if the offset stays, the later
+    // rules may have another one at the new time.
+    let isReplanned =
+      new != offsets || plan.startTime != old.startTime || plan.endTime != old.endTime || plan.answerBy != old.answerBy
+    if isReplanned || isMoved { new.rules = isMoved ? zones.version : min(offsets.rules, zones.version) }
     return (plan, new)
   }
 }
