@@ -13,7 +13,7 @@ CREATE TABLE idempotency_keys (
   -- HMAC of the request's body under the key with this id.
   kid text NOT NULL,
   fingerprint bytea NOT NULL,
-  -- Encrypted. NULL for a registration, whose tokens are not stored. NULL, too, once a visitor is gone whose name it
+  -- Encrypted. NULL for a registration, whose tokens are not stored, and once a visitor is gone whose name it
   -- has.
   sealed_response bytea,
   created_at timestamptz NOT NULL DEFAULT now()

@@ -69,8 +69,8 @@ CREATE VIEW hosted_visitors AS
   FROM visitors AS v
   JOIN event_hosts AS h ON h.event_id = v.event_id;
 
--- What waits for a user's yes: answers that were given as a visitor with their address, while they have another one, and
--- offers to host an event.
+-- What a user may accept or decline: answers that were given as a visitor with their address, while they have another
+-- one, and offers to host an event.
 CREATE VIEW proposals AS
   SELECT id, merges_into AS user_id, event_id, 'answer' AS kind, name, status, plus_ones, proposed_at AS since
   FROM visitors WHERE proposed_at IS NOT NULL
@@ -103,7 +103,7 @@ CREATE TRIGGER visitors_leave AFTER DELETE ON visitors
 -- notification, which is due at its end.
 CREATE TABLE visitor_news (
   event_id uuid PRIMARY KEY REFERENCES events ON DELETE CASCADE,
-  -- The visitor of that notification, whom the next one counts, too, because it replaces that one. NULL if it was about
+  -- The visitor of that notification, whom the next one also counts, because it replaces that one. NULL if it was about
   -- answers that had waited.
   first_id uuid,
   told_at timestamptz NOT NULL,

@@ -60,7 +60,7 @@ struct EmailAddress: Sendable, Hashable {
     guard name.unicodeScalars.allSatisfy(isAllowedInName),
       name.unicodeScalars.split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ !$0.isEmpty })
     else { throw .form }
-    // A mail server, or whoever looks at the address, may take such a character for the plain one.
+    // A mail server, or a person who looks at the address, may take such a character for the plain one.
     guard raw.isASCII || !hasVariants(raw, name) else { throw .compatibility }
     return name
   }

@@ -120,8 +120,8 @@ extension User {
     }
   }
 
-  /// A query of the events that a block between two users concerns. One of them hosts the event, and the other hosts
-  /// it, too, or is invited, or has a proposal about it. It includes events with both as co-hosts, because one may
+  /// A query of the events that a block between two users concerns. One of them hosts the event, and the other also
+  /// hosts it, or is invited, or has a proposal about it. It includes events with both as co-hosts, because one may
   /// become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
     """

@@ -29,7 +29,7 @@ extension Event.Offsets {
     let start = kept(plan.startTime, self.start)
     var end = plan.endTime.map { kept($0, self.end) }
     var answerBy = plan.answerBy.map { kept($0, self.answerBy) }
-    // A start and an end in the first and the second of two equal hours, of which only one is left.
+    // A start and an end in the first and the second of two equal hours, when only one is left.
     if let oldEnd = plan.endTime, let newEnd = end, newEnd.time <= start.time {
       let length = Int(oldEnd.microseconds - plan.startTime.microseconds) / 1_000_000
       end = zone.time(.instant(start.time.adding(seconds: length)))

@@ -28,8 +28,8 @@ struct Notice: Sendable {
     case sessionRevoked = "session-revoked"
     case accountClaimed = "account-claimed"
 
-    /// The types that a user may mute. Those about the account's safety are not among them, because whoever endangers it
-    /// could mute them.
+    /// The types that a user may mute. Those about the account's safety are not among them, because the one who
+    /// endangers it could mute them.
     static let optional = allCases.filter { ![.sessionRevoked, .accountClaimed].contains($0) }
   }
 

@@ -1,7 +1,7 @@
 import Postgres
 
-/// What waits for a user's yes: the answer of a visitor with the user's address, while the user has another one, or the
-/// offer to host an event. A proposal ends when it is accepted or declined, and with its event.
+/// What a user may accept or decline: the answer of a visitor with the user's address, while the user has another one,
+/// or the offer to host an event. A proposal ends when it is accepted or declined, and with its event.
 struct Proposal: Sendable {
   typealias ID = Identifier<Proposal>
 

@@ -59,7 +59,7 @@ struct Zone: Sendable {
     return rule.transitions(after: max(times[times.count - 2], last - longestRegular), through: last).isEmpty
   }
 
-  /// The number of transitions at the end that the rule makes, too, except for the first one: only from there on are
+  /// The number of transitions at the end that the rule also makes, except for the first one: only from there on are
   /// the offsets those of the rule.
   private static func regular(_ times: ArraySlice<Int>, _ offsets: ArraySlice<Offset>, by rule: ZoneRule) -> Int {
     guard rule.daylight != nil, let first = times.first, let last = times.last else { return 0 }

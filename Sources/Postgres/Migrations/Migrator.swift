@@ -68,7 +68,7 @@ public struct Migrator: Sendable {
   }
 
   /// A role that may read and write the tables, and nothing else. It gets these rights from ``up(notice:warning:)``,
-  /// for later tables, too. nil: no rights are granted.
+  /// also for later tables. nil: no rights are granted.
   public var programRole: String?
 
   /// Does not connect.

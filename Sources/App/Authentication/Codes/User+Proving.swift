@@ -72,9 +72,9 @@ extension User {
       """)
   }
 
-  /// Gives the account back its former address, on behalf of a reader of that address's mail. Whoever changed it may
-  /// know the password, and may have linked an identity: all of that ends, and so do all sessions. An account that holds
-  /// the address without having verified it loses it. The caller has locked that account, too.
+  /// Gives the account back its former address, on behalf of a reader of that address's mail. The one who changed it
+  /// may know the password, and may have linked an identity: all of that ends, and so do all sessions. An account that
+  /// holds the address without having verified it loses it. The caller has also locked that account.
   ///
   /// - Throws: ``AppError/emailTaken`` if another account has verified the address. The token is then not spent.
   static func undoEmailChange(by token: MailToken, in change: Change) async throws {
@@ -108,7 +108,7 @@ extension User {
 
   /// Gives an account to the reader of its address's mail, and ends what someone else may have prepared: the password,
   /// identities, sessions, devices, the link to the calendar, mailed tokens, and claims of visitors. Friends, events and
-  /// links stay, and the owner is told to check them. The caller has locked the account.
+  /// links stay, and a notification asks the owner to check them. The caller has locked the account.
   ///
   /// - Parameter keepingIdentities: true if the owner has just linked the account's only one.
   static func claim(_ id: ID, keepingIdentities: Bool = false, in change: Change) async throws {

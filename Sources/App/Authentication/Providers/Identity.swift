@@ -237,7 +237,7 @@ struct Identity: Sendable {
   /// account.
   static func unlinkAll(from user: User.ID, in change: Change) async throws {
     try await remove("user_id = \(user)", in: change)
-    // Otherwise whoever linked it could still come back.
+    // Otherwise the one who linked it could still come back.
     try await change.rows("DELETE FROM revoked_identities WHERE user_id = \(user)")
   }
 

@@ -3,7 +3,7 @@ import Postgres
 extension Session {
   /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
   /// forgotten. See ``EndedSessions``. If it does not end itself, the link to the user's calendar is revoked if the
-  /// session made or read it: whoever had the session may have kept the link.
+  /// session made or read it: the one who had the session may have kept the link.
   ///
   /// - Parameter caller: the session that ends it; nil if a stolen token does.
   /// - Returns: false if the user has no such open session.
@@ -19,7 +19,7 @@ extension Session {
         // After the session: a change that registers a device holds the session's row, and is waited for.
         Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
       )[0].affected == 1
-    // After the session, too: a change that reads the link holds the session's row.
+    // Also after the session: a change that reads the link holds the session's row.
     if isEnded, caller != id { try change.write(CalendarLink.revoking(of: user, knownTo: id)) }
     return isEnded
   }

@@ -113,7 +113,7 @@ extension Event {
   }
 
   /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. The former co-host is not
-  /// invited, and loses all notifications about the event. An offer that was not accepted ends, too. Removing any other
+  /// invited, and loses all notifications about the event. An offer that was not accepted also ends. Removing any other
   /// user changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
     // Blocks decide who sees the host. A block that is added or removed now waits, or the touch below sees it.

@@ -30,7 +30,7 @@ struct EntityTags: Sendable {
       rest = rest.drop { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
       guard !rest.isEmpty else { return }
       if rest.starts(with: "W/".utf8) { rest = rest.dropFirst(2) }
-      // A tag without quotes is accepted, too. Only a tag in quotes may have a comma.
+      // A tag without quotes is also accepted. Only a tag in quotes may have a comma.
       let isQuoted = rest.first == UInt8(ascii: "\"")
       if isQuoted { rest = rest.dropFirst() }
       let tag = rest.prefix {

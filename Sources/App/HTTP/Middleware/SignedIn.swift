@@ -64,7 +64,7 @@ struct SignedIn: RouterMiddleware {
 
 extension Dependencies {
   /// The user whose session sends a request to a route that is open to everyone. Nil without a valid access token: the
-  /// request is then one of anybody.
+  /// request is then anonymous.
   func sessionUser(of request: Request) async -> User.ID? {
     guard let token = request.bearerToken else { return nil }
     do {

@@ -53,7 +53,7 @@ struct ReportPageRoutes {
     .reporting(form, back: context.parameters.get("token") ?? "")
   }
 
-  /// Expired links, and those to archived events, can be reported, too. A guess costs no read.
+  /// Expired links, and those to archived events, can also be reported. A guess costs no read.
   private func find(_ context: Context) async throws -> (link: ShareLink.ID, event: Event.ID)? {
     guard let token = dependencies.linkTokens.read(context.parameters.get("token") ?? "") else { return nil }
     do {

@@ -4,7 +4,7 @@ import MusterClient
 
 struct ProposalsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "proposals", abstract: "List, accept and decline what waits for your yes.",
+    commandName: "proposals", abstract: "List, accept and decline offers to host, and answers with your address.",
     discussion: """
       Offers to host an event, and answers that someone gave with your e-mail address while you have another answer. \
       They are named by a part of the event's title, or by the end of their id.

@@ -18,7 +18,7 @@ public struct MeAPI: Sendable {
     try await caller.get(.write("PATCH", "/users/me", edit, key: key))
   }
 
-  /// Sets the picture. The service encodes it anew as JPEG, without metadata, and does not keep the original.
+  /// Sets the picture. The service re-encodes it as JPEG, without metadata, and does not keep the original.
   ///
   /// - Parameters:
   ///   - data: a JPEG, PNG, WebP or HEIC of at most 2 MiB and 4096 pixels a side.

@@ -40,8 +40,8 @@ public struct EventLinksAPI: Sendable {
 
   /// Revokes a link for good. Users who have joined stay.
   ///
-  /// - Parameter removingVisitors: whether to also remove the visitors who came through it. That works for a link that
-  ///   was revoked before, too.
+  /// - Parameter removingVisitors: whether to also remove the visitors who came through it. That also works for a link
+  ///   that was revoked before.
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`; if visitors are removed, `event-cancelled`,
   ///   `event-archived`
   public func revoke(

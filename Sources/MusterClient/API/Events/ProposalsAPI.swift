@@ -1,6 +1,6 @@
 import Foundation
 
-/// What waits for the user's yes: answers of visitors with the user's address, and offers to host an event.
+/// What the user may accept or decline: answers of visitors with the user's address, and offers to host an event.
 public struct ProposalsAPI: Sendable {
   let caller: APICaller
 

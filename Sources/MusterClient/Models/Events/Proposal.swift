@@ -1,6 +1,6 @@
 import Foundation
 
-/// What waits for the user's yes.
+/// What the user may accept or decline.
 public struct Proposal: Codable, Sendable, Hashable, Identifiable {
   /// What is proposed.
   public struct Kind: WireValue {
@@ -14,7 +14,7 @@ public struct Proposal: Codable, Sendable, Hashable, Identifiable {
     public static let host: Self = "host"
   }
 
-  /// The event, of which the user may not be a guest.
+  /// The event. The user may not be a guest of it.
   public struct Event: Codable, Sendable, Hashable, Identifiable {
     public var id: UUID
     public var title: String

@@ -82,7 +82,7 @@ extension Unicode.Scalar {
 
   private var isVisible: Bool { !isHidden && !isBlank }
 
-  /// The rule that a hidden character breaks. It names the character, because nobody can see it.
+  /// The rule that a hidden character breaks. It names the character, because no one can see it.
   fileprivate var hiddenRule: String {
     let digits = String(value, radix: 16, uppercase: true)
     let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
@@ -110,8 +110,8 @@ extension Unicode.Scalar {
 
   // MARK: Joiners
 
-  /// Between two characters of which one belongs to a script that joins letters, or parts of an emoji. At the end, too,
-  /// a joiner shapes a consonant with a virama, as in Malayalam's chillus, and ZWJ an Arabic letter.
+  /// Between two characters, one from a script that joins letters, or parts of an emoji. Also at the end, a joiner
+  /// shapes a consonant with a virama, as in Malayalam's chillus, and ZWJ an Arabic letter.
   private func isJoining(_ before: Unicode.Scalar, _ next: Unicode.Scalar?) -> Bool {
     if before.properties.canonicalCombiningClass == .virama || before.isMongolianSelector { return true }
     if value == 0x200d, before.isCursive { return true }

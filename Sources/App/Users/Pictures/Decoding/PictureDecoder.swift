@@ -8,7 +8,7 @@ import Subprocess
   import SystemPackage
 #endif
 
-/// Decodes uploaded pictures with libvips' commands `vipsheader` and `vipsthumbnail`, and encodes them anew.
+/// Decodes uploaded pictures with libvips' commands `vipsheader` and `vipsthumbnail`, and re-encodes them.
 ///
 /// Users choose what a decoder reads, so an error in it may let them run a program of theirs. Therefore each step is a
 /// process of its own, which gets neither our environment nor our open files: see ``Containment``.
@@ -70,7 +70,7 @@ final class PictureDecoder: Sendable {
         try await Task.sleep(for: patience)
         throw AppError.tooManyUploads
       }
-      // This ends the program, too.
+      // This also ends the program.
       defer { group.cancelAll() }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
@@ -79,7 +79,7 @@ final class PictureDecoder: Sendable {
 
   private func sizes(of picture: [UInt8]) async throws -> DecodedPicture {
     let longest = try await longerSide(of: picture)
-    // A picture that fits into the second size is that size, too.
+    // A picture that fits into the second size is also that size.
     let first: PictureSize = longest <= PictureSize.large.side ? .large : .full
     var full = try await jpeg(of: picture, within: first, Self.toStandardColors)
     // libvips cannot convert the colors of gray pictures without a profile, and of pictures with a broken one.
