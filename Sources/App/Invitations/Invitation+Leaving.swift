@@ -12,7 +12,11 @@ extension Invitation {
       // To the host, a hidden guest does not exist.
       """
       SELECT user_id, status,
-        user_id IN (SELECT o.user_id FROM host_offers AS o WHERE o.event_id = \(event)) AS is_offered
+        user_id IN (SELECT o.user_id FROM host_offers AS o WHERE o.event_id = \(event)) AS is_offered,
+        EXISTS (
+          SELECT FROM visitors AS v
+          WHERE v.event_id = \(event) AND v.merges_into = event_guests.user_id AND v.proposed_at IS NOT NULL
+        ) AS has_proposal
       FROM event_guests
       WHERE event_id = \(event) AND id = \(guest) AND \(Guest.isShown(to: host))
       """)
@@ -24,6 +28,12 @@ extension Invitation {
       return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
     }
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
+    if try found["has_proposal"] {
+      // The guest would come back by accepting it.
+      try await Visitor.remove(
+        where: "v.event_id = \(event) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL", by: .user(host),
+        in: change)
+    }
     if try found["is_offered"] {
       try change.write("DELETE FROM host_offers WHERE event_id = \(event) AND user_id = \(user)")
     }
