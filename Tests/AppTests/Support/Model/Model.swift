@@ -477,7 +477,14 @@ struct Model {
     }
     guard let status else { return Self.doneOrMissing }
     clock += 1
+    let visits = visitors.indices.filter { visitor in
+      visitors[visitor].isProposed && visitors[visitor].account == guest
+        && invitation(ofVisitor: visitor).map { invitations[$0].event == event } ?? false
+    }.map { Self.firstVisitor + $0 }
+    for visit in visits { forgetNotices(about: visit) }
+    invitations.removeAll { visits.contains($0.guest) }
     remove(guest, from: event, by: person)
+    if !visits.isEmpty { promote(to: event, by: person) }
     forgetNotices(to: guest, about: event)
     offers.removeAll { $0.event == event && $0.user == guest }
     if guest >= Self.firstVisitor { forgetNotices(about: guest) }
