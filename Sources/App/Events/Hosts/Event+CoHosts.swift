@@ -76,8 +76,12 @@ extension Event {
     guard try isGuest || facts["is_friend"] else { throw AppError.proposalNotFound }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     let left = try await Visitor.remove(
-      where: "v.event_id = \(id) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL", by: .user(user),
-      promotes: false, in: change)
+      where: """
+        v.event_id = \(id) AND v.proposed_at IS NOT NULL AND (
+          v.merges_into = \(user) OR v.merges_into IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
+        )
+        """,
+      by: .user(user), promotes: false, in: change)
     let leaving = isGuest ? hidden + [user] : hidden
     if !leaving.isEmpty {
       // All leave in one step, so that no free place goes to a guest who is about to leave.
