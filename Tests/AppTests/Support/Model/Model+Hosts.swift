@@ -94,7 +94,8 @@ extension Model {
     guard guests(of: event).contains(person) || areFriends(events[event].host, person) else { return [404] }
     clock += 1
     let visits = visitors.indices.filter { visitor in
-      visitors[visitor].isProposed && visitors[visitor].account == person
+      visitors[visitor].isProposed
+        && visitors[visitor].account.map { $0 == person || isHidden($0, from: person) } ?? false
         && invitation(ofVisitor: visitor).map { invitations[$0].event == event } ?? false
     }.map { Self.firstVisitor + $0 }
     for guest in visits { forgetNotices(about: guest) }
