@@ -8,12 +8,16 @@ extension Report {
   /// - Returns: false if there is no such open report.
   public static func close(_ id: ID, note: String?, in database: Database) async throws -> Bool {
     try await database.change { change in
-      // Only reports of deleted accounts expire while they are open.
+      // A report expires while it is open if the account is deleted, or if there was none. Visitors have none: a report
+      // of one stays for as long as others, unless the visitor has erased their data.
       try await change.rows(
         """
         UPDATE reports
         SET closed_at = now(), closing_note = \(note),
-          expires_at = CASE WHEN expires_at IS NULL THEN \(expiry) ELSE now() END
+          expires_at = CASE
+            WHEN expires_at IS NULL OR EXISTS (SELECT FROM visitors AS v WHERE v.id = visitor_id) THEN \(expiry)
+            ELSE now()
+          END
         WHERE id = \(id) AND closed_at IS NULL
         """
       ).affected == 1
