@@ -15,6 +15,8 @@ struct IdempotentRequest: Sendable {
 
   /// Whether the first request has changed nothing. Then it has left no response: a repeated one gets what is there now.
   var hadNoEffect = false
+  /// The event that the first response showed.
+  var event: Event.ID?
   let digest: Data
   private let content: Data
   private let keys: SigningKeys
@@ -35,7 +37,9 @@ struct IdempotentRequest: Sendable {
   struct Stored {
     let user: User.ID
     let sealed: Data?
-    /// The event that it shows, if a block hides one of the users in it by now.
+    /// The event that it shows.
+    let event: Event.ID?
+    /// The same, if a block hides one of the users in it by now.
     let outdatedEvent: Event.ID?
   }
 
@@ -57,7 +61,7 @@ struct IdempotentRequest: Sendable {
 
   private var selecting: SQL {
     """
-    SELECT k.user_id, k.kid, k.fingerprint, k.sealed_response, CASE
+    SELECT k.user_id, k.kid, k.fingerprint, k.sealed_response, k.event_id, CASE
       WHEN EXISTS (SELECT FROM hidden AS h WHERE h.user_id = k.user_id AND h.hidden_id = ANY(k.shown_ids))
       THEN k.event_id
     END AS outdated_event
@@ -73,7 +77,8 @@ struct IdempotentRequest: Sendable {
       throw AppError.idempotencyKeyReused
     }
     return Stored(
-      user: try row["user_id"], sealed: try row["sealed_response"], outdatedEvent: try row["outdated_event"])
+      user: try row["user_id"], sealed: try row["sealed_response"], event: try row["event_id"],
+      outdatedEvent: try row["outdated_event"])
   }
 
   /// Runs a verb and stores its response in the verb's transaction, unless one is stored already.

@@ -72,6 +72,7 @@ struct Routes {
       if let first = try await idempotent.stored(in: dependencies.database) {
         if let response = try await idempotent.response(first, in: dependencies.database) { return response }
         idempotent.hadNoEffect = true
+        idempotent.event = first.event
       }
       var context = context
       context.idempotent = idempotent
