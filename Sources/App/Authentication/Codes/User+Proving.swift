@@ -80,7 +80,12 @@ extension User {
   static func undoEmailChange(by token: MailToken, in change: Change) async throws {
     let current = try await Credentials.find(token.user, in: change)?.email
     guard try await Identity.free(token.email, for: token.user, in: change) else { throw AppError.emailTaken }
-    try await change.rows("UPDATE users SET email = \(token.email) WHERE id = \(token.user)")
+    do {
+      try await change.rows("UPDATE users SET email = \(token.email) WHERE id = \(token.user)")
+    } catch let error as PostgresError where error.constraint == "email_taken" {
+      // Another account has taken it at the same time.
+      throw AppError.emailTaken
+    }
     try await MailToken.revokeUndos(of: token.user, since: token, in: change)
     try await claim(token.user, in: change)
     if let current { change.mail(.emailChanged(token.user, from: current, undo: nil)) }
