@@ -101,6 +101,15 @@ struct Grants {
       SELECT format('may create tables in the schema %s: revoke CREATE from it and from PUBLIC', \(schema))
       WHERE has_schema_privilege(\(role), \(schema), 'CREATE')
       UNION ALL
+      SELECT 'may create roles or databases, replicate, or pass row security: revoke that'
+      FROM pg_roles WHERE rolname = \(role) AND (rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)
+      UNION ALL
+      -- With a trigger, the role would run its own code as the next role that writes the table.
+      SELECT format('may truncate %s, refer to it, or add triggers to it: revoke that', oid::regclass)
+      FROM pg_class
+      WHERE relnamespace = \(schemaID) AND relkind IN ('r', 'p')
+        AND has_table_privilege(\(role), oid, 'TRUNCATE, REFERENCES, TRIGGER')
+      UNION ALL
       SELECT 'is a member of the owner of the tables: revoke that'
       FROM pg_class WHERE oid = to_regclass('schema_migrations') AND pg_has_role(\(role), relowner, 'MEMBER')
       LIMIT 1

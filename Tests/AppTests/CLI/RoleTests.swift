@@ -155,6 +155,15 @@ import Testing
       let warned = try await muster("migrate", environment: excessive)
       #expect(warned.status == 0 && warned.errors.count == 1, "\(warned)")
       #expect(warned.errors.first?.contains("\(role) may create tables in the schema public") == true, "\(warned)")
+      for (change, sentence) in [
+        ("REVOKE CREATE ON SCHEMA public FROM \(role); GRANT TRIGGER ON events TO \(role)", "add triggers to it"),
+        ("REVOKE TRIGGER ON events FROM \(role); ALTER ROLE \(role) CREATEDB", "may create roles or databases"),
+      ] {
+        try await attempt(change, at: databaseURL)
+        let warned = try await muster("migrate", environment: excessive)
+        #expect(warned.status == 0 && warned.errors.count == 1, "\(warned)")
+        #expect(warned.errors.first?.contains(sentence) == true, "\(warned)")
+      }
       try await attempt("DROP OWNED BY \(role); DROP ROLE \(role)", at: databaseURL)
     }
   }
