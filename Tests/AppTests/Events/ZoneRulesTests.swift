@@ -158,6 +158,36 @@ import Testing
     }
   }
 
+  @Test func `an edit by older rules is looked at again, even if its offset stays`() async throws {
+    try await withOldRules { app, versions in
+      let ana = try await app.signUp("ana")
+      let event = try await plan(ana, #""startTime": "2030-01-15T19:00""#)
+      #expect(try await keep(versions.new, in: app) == 1)
+      // By the old rules, July has the offset that the event has by now.
+      try await ana.edit(event, #"{"startTime": "2030-07-15T19:00"}"#)
+      try await ana.edit(event, #"{"startTime": "2030-07-16T19:00"}"#)
+      let rules: String? = try await app.value("SELECT zone_rules FROM events")
+      #expect(rules == "2026a")
+      #expect(try await times(ana, event)[0] == "2030-07-17T02:00:00Z")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a host that does not know an event's zone stores no made-up offset`() async throws {
+    try await withOldRules { app, versions in
+      let ana = try await app.signUp("ana")
+      let event = try await plan(ana, #""startTime": "2030-01-15T19:00""#)
+      // As a host with another version has planned it.
+      try await app.database.execute("UPDATE events SET time_zone = 'Made/Unknown'")
+      let start = #"{"startTime": "2030-01-20T03:00:00Z"}"#
+      #expect(try await ana.send("PATCH", "events/\(event)", start).status == 422)
+      #expect(try await ana.send("POST", "events/\(event)/duplicate", start).status == 422)
+      #expect(try await ana.send("PATCH", "events/\(event)", #"{"title": "Lunch"}"#).status == 200)
+      #expect(try await times(ana, event)[0] == "2030-01-16T03:00:00Z")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `only live events that have not begun move`() async throws {
     try await withOldRules { app, versions in
       let ana = try await app.signUp("ana")
