@@ -12,6 +12,8 @@ struct DocumentOperation: Sendable {
   let method: String
   let path: [String]
   let hasToken: Bool
+  /// Whether a token may be left out.
+  let allowsNoToken: Bool
   let query: Set<String>
   let headers: Set<String>
   /// The members of a JSON body, by the media types of a body. Nil for any.
@@ -30,7 +32,9 @@ struct DocumentOperation: Sendable {
     name = "\(method.uppercased()) \(path)"
     self.method = method.uppercased()
     self.path = path.split(separator: "/").map(String.init)
-    hasToken = (node["security"] as? [Any])?.isEmpty != true
+    let security = node["security"] as? [PublishedDocument.Node]
+    hasToken = security?.isEmpty != true
+    allowsNoToken = security?.contains(where: \.isEmpty) ?? false
     let parameters = try (node["parameters"] as? [PublishedDocument.Node] ?? []).map(document.resolved)
     func names(in place: String) -> Set<String> {
       Set(parameters.filter { $0["in"] as? String == place }.compactMap { $0["name"] as? String })
@@ -76,7 +80,8 @@ struct DocumentOperation: Sendable {
     let sent = Set(request.headers.keys)
     faults += sent.subtracting(headers).subtracting(Self.ownHeaders).map { "the header \($0)" }
     if sent.contains(Self.key) != headers.contains(Self.key) { faults.append("the idempotency key") }
-    if sent.contains("Authorization") != hasToken { faults.append("the token") }
+    let sendsToken = sent.contains("Authorization")
+    if sendsToken != hasToken, sendsToken || !allowsNoToken { faults.append("the token") }
     guard let body = request.body else { return faults + (needsBody ? ["no body"] : []) }
     guard let members = request.headers["Content-Type"].flatMap({ bodies[$0] }) else { return faults + ["the body"] }
     guard let members, let object = try? JSONDecoder().decode([String: JSONValue].self, from: body) else {
