@@ -72,6 +72,8 @@ def visitor_flood(lab):
     event = {"title": "Party", "startTime": "2040-05-01T18:00:00Z", "timeZone": "UTC"}
     event = service.ask(ana, "POST", "events", event)["id"]
     service.ask(ana, "PUT", f"events/{event}/hosts/{ben.id}")
+    offer = service.ask(ben, "GET", "proposals")["items"][0]["id"]
+    service.ask(ben, "POST", f"proposals/{offer}/accept")
     link = service.ask(ana, "POST", f"events/{event}/links", {"kind": "answer"})
     path = urllib.parse.urlparse(link["url"]).path
     forms = in_parts([

@@ -32,9 +32,9 @@ struct DocumentOperation: Sendable {
     name = "\(method.uppercased()) \(path)"
     self.method = method.uppercased()
     self.path = path.split(separator: "/").map(String.init)
-    let security = node["security"] as? [PublishedDocument.Node]
+    let security = node["security"] as? [Any]
     hasToken = security?.isEmpty != true
-    allowsNoToken = security?.contains(where: \.isEmpty) ?? false
+    allowsNoToken = security?.contains { ($0 as? [AnyHashable: Any])?.isEmpty == true } ?? false
     let parameters = try (node["parameters"] as? [PublishedDocument.Node] ?? []).map(document.resolved)
     func names(in place: String) -> Set<String> {
       Set(parameters.filter { $0["in"] as? String == place }.compactMap { $0["name"] as? String })

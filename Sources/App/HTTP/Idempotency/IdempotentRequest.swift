@@ -94,8 +94,8 @@ struct IdempotentRequest: Sendable {
     let outcome = try await verb()
     let leavesNone = canReadAgain && change.hasChangedNothing
     try store(
-      leavesNone ? nil : try await sealed(outcome.response), of: user, about: outcome.about, showing: outcome.event,
-      in: change)
+      leavesNone ? nil : try await sealed(outcome.response), of: user, about: outcome.about,
+      showing: leavesNone ? nil : outcome.event, in: change)
     return outcome.response
   }
 
