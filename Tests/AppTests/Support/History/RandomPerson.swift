@@ -147,7 +147,8 @@ struct RandomPerson {
       _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", body)
     case .addHost:
       _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
-      if roll(4) > 0 { await decide(.acceptProposal, by: guest) }
+      let decisions: [Verb?] = [.acceptProposal, .acceptProposal, .declineProposal, nil]
+      if let decision = decisions[roll(4)] { await decide(decision, by: guest) }
     case .removeHost:
       let remover = roll(2) == 0 ? guest : plan.host
       _ = await call(verb, by: remover, "DELETE", "\(path)/hosts/\(cast[guest].id)")
