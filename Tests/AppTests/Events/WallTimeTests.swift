@@ -120,7 +120,7 @@ import Testing
       try await edit(
         #"{"timeZone": "Asia/Tokyo", "startTime": "2030-07-01T19:00"}"#,
         ["2030-07-01T10:00:00Z", "2030-07-01T22:00:00Z", nil], [32_400, 32_400, nil])
-      // What was planned for a skipped hour keeps its reading while nobody moves it.
+      // A time that was planned for a skipped hour keeps its reading until a host moves it.
       try await edit(
         #"{"timeZone": "America/New_York", "startTime": "2030-03-10T02:30", "endTime": null}"#,
         ["2030-03-10T07:30:00Z", nil, nil], [-18_000, nil, nil])

@@ -280,7 +280,7 @@ import Testing
           try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NOT NULL") == 0, "\(path)"
         )
         same(first, try await phone.send(method, path, body, headers: key))
-        // Somebody changes it meanwhile: a late copy of the request must not undo that.
+        // The value changes in between. A late copy of the request must not undo that.
         let changed = try await phone.send(idle.meanwhile.method, idle.meanwhile.path, idle.meanwhile.body)
         #expect(changed.json[idle.member] != first.json[idle.member], "\(path): \(changed.body)")
         let again = try await phone.send(method, path, body, headers: key)
