@@ -143,18 +143,22 @@ struct RandomPerson {
     case .visit: await visit(plan)
     case .withdraw: _ = await call(verb, by: plan.host, "DELETE", "\(path)/invitations/\(cast[guest].id)")
     case .answer:
+      let invitations = try? await place.phone(of: cast[guest]).send("GET", "invitations").json["items"].array
+      guard let id = invitations?.randomElement(using: &random)?["event"]["id"].string else { return }
       let body = #"{"status": "\#(status)", "plusOnes": \#([0, 0, 1, 2][roll(4)])}"#
-      _ = await call(verb, by: guest, "PUT", "\(path)/invitations/me", body)
+      _ = await call(verb, by: guest, "PUT", "events/\(id)/invitations/me", body)
     case .addHost:
       _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
-      let decisions: [Verb?] = [.acceptProposal, .acceptProposal, .declineProposal, nil]
-      if let decision = decisions[roll(4)] { await decide(decision, by: guest) }
+      let decisions: [Verb?] = [.acceptProposal, .declineProposal, nil]
+      if let decision = decisions[roll(3)] { await decide(decision, by: guest) }
     case .removeHost:
       let remover = roll(2) == 0 ? guest : plan.host
       _ = await call(verb, by: remover, "DELETE", "\(path)/hosts/\(cast[guest].id)")
     case .setAnswer:
-      _ = await call(
-        verb, by: editor, "PUT", "\(path)/invitations/\(cast[guest].id)", #"{"status": "\#(status)"}"#)
+      // Of any guest. An event has few, so that one of the cast is rarely among them.
+      let guests = try? await place.phone(of: cast[plan.host]).send("GET", "\(path)/invitations").json["items"].array
+      guard let guests, let id = guests.randomElement(using: &random)?["id"].string else { return }
+      _ = await call(verb, by: editor, "PUT", "\(path)/invitations/\(id)", #"{"status": "\#(status)"}"#)
     case .remind: _ = await call(verb, by: editor, "POST", "\(path)/reminders")
     default: _ = await call(verb, by: plan.host, "DELETE", path)
     }
