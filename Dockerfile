@@ -19,10 +19,10 @@ RUN apt-get update \
 WORKDIR /build
 # The packages have a layer of their own, because they change less often than the sources.
 COPY Package.* ./
-RUN if [ -f Package.resolved ]; then swift package resolve --force-resolved-versions; else swift package resolve; fi
+RUN if [ -f Package.resolved ]; then swift package --traits Server resolve --force-resolved-versions; else swift package --traits Server resolve; fi
 COPY . .
-RUN swift build -c release --product muster --static-swift-stdlib \
-  && install -D "$(swift build -c release --show-bin-path)/muster" /out/muster \
+RUN swift build --traits Server -c release --product muster --static-swift-stdlib \
+  && install -D "$(swift build --traits Server -c release --show-bin-path)/muster" /out/muster \
   && strip /out/muster
 
 FROM ${DEBIAN}

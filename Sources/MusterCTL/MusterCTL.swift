@@ -1,6 +1,10 @@
+#if !Server
+  #error("Build with --traits Server. Without it, the package is the library MusterKit alone.")
+#endif
+
 import ArgumentParser
 import Foundation
-import MusterClient
+import MusterKit
 
 @main
 struct MusterCTL: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// A client in a process of its own, for tests that need two at once, or one that they can kill.
 ///

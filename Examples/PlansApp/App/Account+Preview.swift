@@ -1,5 +1,5 @@
 #if DEBUG
-  import MusterClient
+  import MusterKit
   import SwiftUI
 
   // They show the demo from the folder `MusterPreview`, without a service: see the README.

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 import SwiftUI
 
 struct InboxView: View {

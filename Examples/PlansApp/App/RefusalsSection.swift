@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 import SwiftUI
 
 /// Changes that did not happen, with what the user can do about each.

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 import SwiftUI
 
 /// The login, or the user's lists.

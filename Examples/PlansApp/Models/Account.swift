@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import Observation
 
 /// Who is logged in on this phone, and the copies of that user's lists.

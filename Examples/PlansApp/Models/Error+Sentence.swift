@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 extension Error {
   /// A sentence for the user. An app with translations has these in its string catalog.

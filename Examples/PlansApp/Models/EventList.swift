@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// The user's events, even without a network.
 @MainActor struct EventList {

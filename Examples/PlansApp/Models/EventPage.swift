@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import Observation
 
 /// One event with its guests, and the user's answer.

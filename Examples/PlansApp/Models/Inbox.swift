@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// The user's notifications, newest first.
 @MainActor struct Inbox {

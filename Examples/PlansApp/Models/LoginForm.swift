@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 import Observation
 
 /// A name, a password, and the result of the login.

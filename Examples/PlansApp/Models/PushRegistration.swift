@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import Observation
 
 /// Tells the service where to send this phone's notifications.

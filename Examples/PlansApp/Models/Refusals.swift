@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// The user's changes that did not happen, or may not have happened. They stay until the user decides.
 @MainActor struct Refusals {

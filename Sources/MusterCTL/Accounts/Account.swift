@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// A user's session at a service, for one run of the program.
 struct Account {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 /// A command that acts as a user.
 protocol AccountCommand: AsyncParsableCommand {

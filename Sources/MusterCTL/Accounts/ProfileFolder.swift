@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// What this machine keeps for one user: the service in use and, for each service, the tokens and copies of lists.
 ///

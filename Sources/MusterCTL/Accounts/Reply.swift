@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// A response of the service: the value that the client decoded, and its JSON, with all members.
 struct Reply<Value> {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import Synchronization
 
 /// Remembers the service's responses, so that `--json` prints them unchanged, including members that this program

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// What a validation found about one list, and why the copy was stale.
 struct CopyChange {

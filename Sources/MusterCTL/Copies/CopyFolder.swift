@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// The copies of a user's lists on this machine: a file for each list.
 struct CopyFolder {

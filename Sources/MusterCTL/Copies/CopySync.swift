@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// Brings the copies of a user's lists up to date with one validation, and the requests that it makes necessary.
 struct CopySync {

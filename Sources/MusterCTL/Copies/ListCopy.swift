@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// A copy of one of the user's lists, or of an object as a list of one, as of its stamp.
 struct ListCopy: Codable, Equatable {

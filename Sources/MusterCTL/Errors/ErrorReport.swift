@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// What the program says about an error, and its exit status.
 struct ErrorReport {

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// What a refusal of the service means for the user of this program, as one line.
 enum ProblemLine {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Finds the users that a command names.
 extension Account {

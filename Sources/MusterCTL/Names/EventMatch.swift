@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Finds an event by its id, the beginning or end of the id, or a part of the title.
 enum EventMatch {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Finds a guest by username, by the name of a visitor, by the id, or by the beginning or end of the id.
 enum GuestMatch {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Finds a share link by its URL, its id, or the beginning or end of the id.
 enum LinkMatch {

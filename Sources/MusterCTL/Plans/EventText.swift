@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// An event, for people.
 struct EventText {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Changes of an event, for people, such as `time: Fri 1 May 19:00 → Fri 1 May 20:00`.
 struct FieldChangeText {

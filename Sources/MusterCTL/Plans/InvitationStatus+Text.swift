@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// States of invitations, for people.
 extension InvitationStatus {

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 extension Table {
   static func events(_ events: [Event]) -> Table {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 extension Table {
   static func links(_ links: [ShareLink]) -> Table {

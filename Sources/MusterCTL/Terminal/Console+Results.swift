@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// Results of commands: JSON for scripts, or text for people.
 extension Console {

@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 
 /// Writes JSON that is safe to print: no character of it controls a terminal.
 enum JSONText {

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 extension Table {
   /// Users, each with a time that `title` explains.

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import Testing
 
 @testable import musterctl

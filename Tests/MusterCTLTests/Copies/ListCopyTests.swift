@@ -1,4 +1,4 @@
-import MusterClient
+import MusterKit
 import Testing
 
 @testable import musterctl

@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 import TestSupport
 import Testing
 
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func `the client has a constant for every documented problem, and no other`() throws {
-    let file = Program.checkout.appending(path: "Sources/MusterClient/Errors/Problem+Slug.swift")
+    let file = Program.checkout.appending(path: "Sources/MusterKit/Errors/Problem+Slug.swift")
     let text = try String(contentsOf: file, encoding: .utf8)
     let constants = text.matches(of: /: Self = "([a-z-]+)"/).map { Problem.Slug(rawValue: String($0.1)) }
     #expect(Set(constants) == Set(try documented().keys))

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import MusterClient
+import MusterKit
 import Testing
 
 @testable import musterctl

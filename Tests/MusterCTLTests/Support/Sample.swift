@@ -1,5 +1,5 @@
 import Foundation
-import MusterClient
+import MusterKit
 
 /// Events for tests of names and texts.
 enum Sample {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct PrivacyCommand: AccountCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct WhoAmI: AccountCommand {
   static let configuration = CommandConfiguration(commandName: "whoami", abstract: "Show your own profile.")

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct ListGuests: AccountCommand {
   static let configuration = CommandConfiguration(commandName: "guests", abstract: "List all guests of an event.")

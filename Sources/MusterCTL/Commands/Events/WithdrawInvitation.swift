@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct WithdrawInvitation: AccountCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import MusterClient
+import MusterKit
 
 struct WatchCommand: AccountCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct FriendsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct RequestsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
 import ArgumentParser
-import MusterClient
+import MusterKit
 
 struct RemoveHost: AccountCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import MusterClient
+import MusterKit
 
 /// What a share link permits, as options.
 struct LinkRules: ParsableArguments {

@@ -1,0 +1,167 @@
+import Foundation
+
+@testable import MusterKit
+
+/// Each public call of `MusterClient` once, with all of its arguments. ``DocumentCallTests`` fails if one is missing.
+enum EveryCall {
+  typealias Call = @Sendable (MusterClient) async throws -> Void
+
+  static let id = UUID.ben
+  static let token = "A-token_1"
+  /// What the paths of the requests may name.
+  static let pathValues: Set<String> = [id.wire, UUID.ana.wire, token]
+
+  static let all = accounts + people + plans + hosting + news
+
+  private static let noon = Date(timeIntervalSince1970: 1_900_000_000)
+  private static let proofs: [Reauthentication] = [.password("p"), .code("123456"), .idToken("t", nonce: "n")]
+
+  private static let accounts: [Call] = [
+    {
+      _ = try await $0.auth.register(
+        username: "ana", email: "ana@example.com", password: "correct horse", displayName: "Ana", device: "phone")
+    },
+    { _ = try await $0.auth.logIn("ana", password: "correct horse", device: "phone") },
+    { try await $0.auth.requestCode(email: "ana@example.com") },
+    { try await $0.auth.requestOwnCode(email: "ana@example.com") },
+    { _ = try await $0.auth.logIn(email: "ana@example.com", code: "123456", device: "phone") },
+    { _ = try await $0.auth.logIn(emailToken: "t", device: "phone") },
+    { _ = try await $0.auth.logOut() },
+    { _ = try await $0.auth.sessions(limit: 1, cursor: "c") },
+    { try await $0.auth.endSession(id) },
+    // A token of a provider does not change a password.
+    { for proof in proofs.dropLast() { try await $0.auth.changePassword(to: "battery staple", proof) } },
+    { try await $0.auth.requestPasswordReset(email: "ana@example.com") },
+    { try await $0.auth.confirmPasswordReset(token: "t", newPassword: "battery staple") },
+    { try await $0.auth.verifyEmail(token: "t") },
+    { try await $0.auth.undoEmailChange(token: "t") },
+    {
+      _ = try await $0.auth.signInWithApple(
+        idToken: "t", nonce: "n", displayName: "Ana", authorizationCode: "c", device: "phone")
+    },
+    { _ = try await $0.auth.signInWithGoogle(idToken: "t", nonce: "n", displayName: "Ana", device: "phone") },
+    {
+      for proof in proofs { try await $0.auth.linkApple(idToken: "t", nonce: "n", authorizationCode: "c", proof) }
+    },
+    { for proof in proofs { try await $0.auth.linkGoogle(idToken: "t", nonce: "n", proof) } },
+    { for proof in proofs { try await $0.auth.unlinkApple(proof) } },
+    { for proof in proofs { try await $0.auth.unlinkGoogle(proof) } },
+    { _ = try await $0.me.get() },
+    {
+      for proof in proofs {
+        let edit = ProfileEdit(
+          username: "anna", displayName: "Anna", bio: .set("Hello."), email: "anna@example.com",
+          requestsFrom: .friendsOfFriends, findableBy: .noOne, reauthentication: proof)
+        _ = try await $0.me.edit(edit)
+      }
+    },
+    { _ = try await $0.me.setPicture(Data([1]), contentType: "image/png") },
+    { try await $0.me.removePicture() },
+    { _ = try await $0.me.calendarLink() },
+    { _ = try await $0.me.makeCalendarLink() },
+    { try await $0.me.revokeCalendarLink() },
+    { try await $0.me.delete(.password("p")) },
+    { _ = try await $0.me.export() },
+  ]
+
+  private static let people: [Call] = [
+    { _ = try await $0.users.find(id) },
+    { _ = try await $0.users.find([id, .ana]) },
+    { _ = try await $0.users.search("ben", limit: 1) },
+    { _ = try await $0.users.recommended(limit: 1) },
+    { _ = try await $0.friends.list(limit: 1, cursor: "c") },
+    { try await $0.friends.end(with: id) },
+    { _ = try await $0.friends.requests.list(.sent, limit: 1, cursor: "c") },
+    { _ = try await $0.friends.requests.get(id) },
+    { _ = try await $0.friends.requests.send(to: id) },
+    { _ = try await $0.friends.requests.accept(id) },
+    { _ = try await $0.friends.requests.decline(id) },
+    { _ = try await $0.friends.requests.cancel(id) },
+    { _ = try await $0.blocks.list(limit: 1, cursor: "c") },
+    { try await $0.blocks.block(id) },
+    { try await $0.blocks.unblock(id) },
+    { _ = try await $0.reports.report(user: id, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(event: id, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(guest: id, reason: .spam, text: "Advertisements.") },
+  ]
+
+  private static let plans: [Call] = [
+    { _ = try await $0.events.list(limit: 1, cursor: "c", includeParticipants: true) },
+    { _ = try await $0.events.past(limit: 1, cursor: "c", includeParticipants: true) },
+    { _ = try await $0.events.get(id) },
+    { _ = try await $0.events.find([id, .ana]) },
+    {
+      var draft = EventDraft(title: "Picnic", startTime: noon, timeZone: "Europe/Lisbon", capacity: 3, inviteeIds: [id])
+      (draft.note, draft.endTime, draft.answerBy, draft.maxPlusOnes) = ("Bring bread.", noon, noon, 2)
+      draft.location = Location(name: "Quarry", latitude: 38.7, longitude: -9.4)
+      _ = try await $0.events.create(draft)
+    },
+    {
+      var edit = EventEdit(title: "Lunch", note: .clear, startTime: noon, endTime: .set(noon), capacity: .clear)
+      (edit.timeZone, edit.location, edit.answerBy, edit.maxPlusOnes) = ("Europe/Berlin", .clear, .set(noon), 1)
+      _ = try await $0.events.edit(id, edit, ifVersion: 1)
+    },
+    { _ = try await $0.events.cancel(id, ifVersion: 1) },
+    { _ = try await $0.events.guests(of: id, limit: 1, cursor: "c") },
+    { _ = try await $0.events.invite([id], to: id) },
+    { _ = try await $0.events.withdraw(id, from: id) },
+    { _ = try await $0.events.answer(id, .going, plusOnes: 2) },
+    { _ = try await $0.events.calendar(id) },
+    { _ = try await $0.invitations.list(status: .going, limit: 1, cursor: "c", includeParticipants: true) },
+  ]
+
+  private static let hosting: [Call] = [
+    { _ = try await $0.events.addHost(id, to: id) },
+    { try await $0.events.removeHost(id, from: id) },
+    { _ = try await $0.events.setAnswer(.maybe, of: id, to: id) },
+    { _ = try await $0.events.hostOffers(of: id) },
+    { _ = try await $0.events.approve(id, at: id) },
+    { _ = try await $0.events.remind(id) },
+    { _ = try await $0.events.duplicate(id, EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },
+    { _ = try await $0.events.links.list(of: id) },
+    { _ = try await $0.events.links.get(id, of: id) },
+    {
+      let draft = ShareLinkDraft(
+        kind: .answer, shows: .names, expiresAt: noon, maxGuests: 3, maxPlusOnes: 1, email: .required, approval: true)
+      _ = try await $0.events.links.create(draft, to: id)
+    },
+    {
+      let edit = ShareLinkEdit(
+        kind: .answer, shows: .names, expiresAt: .set(noon), maxGuests: .set(3), maxPlusOnes: 1, email: .required,
+        approval: true)
+      _ = try await $0.events.links.edit(id, of: id, edit)
+    },
+    { try await $0.events.links.revoke(id, of: id, removingVisitors: true) },
+    { _ = try await $0.links.join(token) },
+    { _ = try await $0.proposals.list() },
+    { _ = try await $0.proposals.accept(id) },
+    { try await $0.proposals.decline(id) },
+  ]
+
+  private static let news: [Call] = [
+    { _ = try await $0.notifications.list(unread: true, limit: 1, cursor: "c") },
+    { _ = try await $0.notifications.markRead(ids: [id]) },
+    { _ = try await $0.notifications.markRead(before: "2026-05-01T09:30:00.123456Z") },
+    { _ = try await $0.notifications.markAllRead() },
+    { _ = try await $0.notifications.preferences() },
+    { _ = try await $0.notifications.setPreferences(NotificationPreferences([.eventUpdated: false])) },
+    {
+      // The stream has no end.
+      var events = $0.notifications.stream(after: "0").makeAsyncIterator()
+      _ = try await events.next()
+    },
+    { _ = try await $0.devices.list(limit: 1, cursor: "c") },
+    {
+      var device = DeviceRegistration(platform: .ios, token: "00ff", environment: .sandbox, topic: "app", name: "phone")
+      (device.localizes, device.rotateSecret) = (true, false)
+      _ = try await $0.devices.register(device)
+    },
+    { try await $0.devices.remove(id) },
+    {
+      for include in [CacheInclude.changes, .items, .itemsAndDigests] {
+        _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: include)
+      }
+    },
+    { for collection in CacheCollection.allCases { _ = try await $0.cache.page(of: collection, cursor: "c") } },
+  ]
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+@testable import MusterKit
+
+/// Apps that end at any moment.
+@MainActor @Suite struct OutboxCrashTests {
+  private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon")
+
+  /// The requests are: a validation, the creation, the edit, a validation. Everything from one of them on is lost.
+  @Test(arguments: 0...4, [true, false]) func `an app that ends at any request loses nothing and repeats nothing`(
+    step: Int, isResponseLost: Bool
+  ) async throws {
+    try await TestStore.run { test, server in
+      try await test.store.refresh()
+      let id = UUID()
+      let first = server.received().count
+      server.fail { [server] _ in
+        guard server.received().count - first > step else { return .none }
+        let isFirst = server.received().count - first == step + 1
+        return isFirst && isResponseLost ? .loseResponse : .loseRequest
+      }
+      try await test.store.perform(.createEvent(draft, temporaryID: id))
+      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      for _ in 0..<3 {
+        _ = await failure { try await test.store.refresh() }
+        #expect(test.store.events.items.map(\.title) == ["Quiz 2"])
+        try await test.relaunch()
+        #expect(test.store.events.items.map(\.title) == ["Quiz 2"], "The write flickers at a launch.")
+      }
+      server.fail { _ in .none }
+      try await test.store.refresh()
+      #expect(test.store.events.items.map(\.title) == ["Quiz 2"] && test.store.events.isUpToDate)
+      #expect(test.store.outbox.pending.isEmpty && test.store.outbox.refusals.isEmpty)
+      let keys = Dictionary(grouping: server.received(\.isWrite), by: \.method).mapValues { Set($0.map(\.key)).count }
+      #expect(keys == ["POST": 1, "PATCH": 1])
+      // Nothing is left but the identity for later writes.
+      try await test.relaunch()
+      #expect(test.store.outbox.pending.isEmpty && test.store.outbox.realID(of: id) != nil)
+    }
+  }
+
+  @Test func `a file that cannot be read holds up no other`() async throws {
+    try await TestStore.run { test, server in
+      try await test.store.refresh()
+      try await test.store.perform(.createEvent(draft))
+      let picnic = EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: "UTC")
+      try await test.store.perform(.createEvent(picnic))
+      let file = try #require(test.files.first { $0.pathExtension == "json" && $0.path.contains("outbox") })
+      try Data("{".utf8).write(to: file)
+      try await test.relaunch()
+      #expect(test.store.outbox.pending.count == 1)
+      try await test.store.refresh()
+      #expect(test.store.events.items.count == 1)
+      try await test.store.perform(.createEvent(draft))
+      try await test.store.refresh()
+      #expect(test.store.events.items.count == 2)
+    }
+  }
+
+  @Test func `the order of writes outlives the app`() async throws {
+    try await TestStore.run { test, server in
+      try server.set(.events, [ScriptedServer.event(1)])
+      try await test.store.refresh()
+      for number in 1...12 {
+        try await test.store.perform(.editEvent(ScriptedServer.event(1).id, EventEdit(title: "\(number)")))
+        if number % 3 == 0 { try await test.relaunch() }
+      }
+      #expect(test.store.events.items.map(\.title) == ["12"])
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).map { $0.body?["title"]?.string } == (1...12).map { "\($0)" })
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+@testable import MusterKit
+
+/// Writes that can no longer be sent safely.
+@MainActor @Suite struct UnknownOutcomeTests {
+  private let event = ScriptedServer.event(1)
+  private let draft = EventDraft(
+    title: "Quiz", startTime: ScriptedServer.noon.addingTimeInterval(99_999), timeZone: "Europe/Lisbon")
+
+  private func run(_ body: @MainActor (TestStore, ScriptedServer) async throws -> Void) async throws {
+    try await TestStore.run { test, server in
+      try server.set(.events, [event])
+      try await test.store.refresh()
+      try await body(test, server)
+    }
+  }
+
+  @Test func `a write that was never sent for 23 hours did not happen`() async throws {
+    try await run { test, server in
+      try await test.store.perform(.answer(event: event.id, .going))
+      test.ahead.withLock { $0 = 24 * 3600 }
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).isEmpty)
+      #expect(test.store.outbox.refusals.map(\.reason) == [.expired])
+      #expect(test.store.outbox.refusals.first?.isUnknown == false)
+    }
+  }
+
+  @Test func `a write with an unknown outcome can be sent again as a new one, or be dismissed`() async throws {
+    try await run { test, server in
+      server.fail { $0.isWrite ? .loseResponse : .none }
+      try await test.store.perform(.createEvent(draft))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      test.ahead.withLock { $0 = 24 * 3600 }
+      try await test.relaunch()
+      try await test.store.refresh()
+      let unknown = try #require(test.store.outbox.refusals.first)
+      #expect(unknown.isUnknown && unknown.write.name == "createEvent" && test.store.outbox.pending.isEmpty)
+      // It had happened.
+      #expect(test.store.events.items.map(\.title) == ["Event 1", "Quiz"])
+
+      try await test.store.sendAgain(unknown)
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.map(\.write) == [unknown.write])
+      try await test.store.refresh()
+      let keys = server.received(\.isWrite).map(\.key)
+      #expect(keys.count == 2 && Set(keys).count == 2)
+      #expect(test.store.events.items.map(\.title) == ["Event 1", "Quiz", "Quiz"])
+      // An alert that stayed open, after the write has been sent.
+      try await test.store.sendAgain(unknown)
+      #expect(test.store.outbox.pending.isEmpty && server.received(\.isWrite).count == 2)
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals.isEmpty)
+      await #expect(throws: StoreError.dismissed) { try await test.store.sendAgain(unknown) }
+    }
+  }
+
+  /// Makes a write whose outcome is unknown, and that had happened.
+  private func unknownWrite(_ test: TestStore, _ server: ScriptedServer) async throws -> RefusedWrite {
+    server.fail { $0.isWrite ? .loseResponse : .none }
+    try await test.store.perform(.createEvent(draft))
+    _ = await failure { try await test.store.refresh() }
+    server.fail { _ in .none }
+    test.ahead.withLock { $0 += 24 * 3600 }
+    try await test.store.refresh()
+    return try #require(test.store.outbox.refusals.first)
+  }
+
+  private func outboxFiles(_ test: TestStore) -> Int { test.files.count { $0.path.contains("outbox") } }
+
+  @Test func `an app that ends after the choice to send again offers no second choice, and sends once`() async throws {
+    try await run { test, server in
+      let unknown = try await unknownWrite(test, server)
+      try await test.store.sendAgain(unknown)
+      // Nothing was sent yet, so the files of both writes are there.
+      #expect(outboxFiles(test) == 2)
+      for fault in [ScriptedServer.Fault.loseRequest, .loseResponse] {
+        try await test.relaunch()
+        #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.map(\.write) == [unknown.write])
+        server.fail { $0.isWrite ? fault : .none }
+        _ = await failure { try await test.store.refresh() }
+      }
+      try await test.relaunch()
+      server.fail { _ in .none }
+      try await test.store.refresh()
+      #expect(test.store.events.items.map(\.title) == ["Event 1", "Quiz", "Quiz"])
+      #expect(Set(server.received(\.isWrite).map(\.key)).count == 2)
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      // Nothing is left but the identity of the second event.
+      #expect(outboxFiles(test) == 1)
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals.isEmpty)
+    }
+  }
+
+  @Test func `choosing twice to send again sends once, and a write that was sent again may be refused again`()
+    async throws
+  {
+    try await run { test, server in
+      let unknown = try await unknownWrite(test, server)
+      let choices = (0..<2).map { _ in Task { try await test.store.sendAgain(unknown) } }
+      for choice in choices { _ = try await choice.value }
+      #expect(test.store.outbox.pending.count == 1 && test.store.outbox.refusals.isEmpty)
+      server.fail { $0.isWrite ? .status(422, .invalidFields) : .none }
+      try await test.store.refresh()
+      let refused = try #require(test.store.outbox.refusals.first)
+      #expect(!refused.isUnknown && test.store.outbox.refusals.count == 1)
+      server.fail { _ in .none }
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals == [refused])
+      try await test.store.sendAgain(refused)
+      try await test.store.refresh()
+      #expect(test.store.events.items.count == 3 && test.store.outbox.refusals.isEmpty)
+    }
+  }
+
+  @Test func `a choice that cannot be saved leaves the refusal, and so does an app that ends before a dismissal`()
+    async throws
+  {
+    try await run { test, server in
+      let unknown = try await unknownWrite(test, server)
+      let folder = try #require(test.files.first { $0.path.contains("outbox") }).deletingLastPathComponent()
+      let other = folder.appendingPathExtension("away")
+      try FileManager.default.moveItem(at: folder, to: other)
+      await #expect(throws: StoreError.self) { try await test.store.sendAgain(unknown) }
+      #expect(test.store.outbox.refusals == [unknown] && test.store.outbox.pending.isEmpty)
+      try FileManager.default.moveItem(at: other, to: folder)
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals == [unknown])
+      try await test.store.outbox.dismiss(unknown)
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals.isEmpty && outboxFiles(test) == 0)
+    }
+  }
+
+  @Test func `another process sends what was sent again, and shows no refusal`() async throws {
+    try await run { test, server in
+      let unknown = try await unknownWrite(test, server)
+      let other = try await test.another()
+      try await other.refresh()
+      #expect(other.outbox.refusals == [unknown])
+      try await test.store.sendAgain(unknown)
+      try await other.refresh()
+      #expect(other.outbox.refusals.isEmpty && other.events.items.count == 3)
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(server.received(\.isWrite).count == 2 && outboxFiles(test) == 1)
+    }
+  }
+}

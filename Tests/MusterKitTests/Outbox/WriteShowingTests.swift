@@ -1,0 +1,192 @@
+import Foundation
+import Testing
+
+@testable import MusterKit
+
+/// How lists show writes that are pending.
+@Suite struct WriteShowingTests {
+  private let ana = ScriptedServer.ana
+  private let ben = ScriptedServer.ben
+  private let cleo = ScriptedServer.cleo
+  private let noon = ScriptedServer.noon
+  private let now = ScriptedServer.noon.addingTimeInterval(60)
+
+  private func request(_ number: Int, from sender: Person, to receiver: Person) -> FriendRequest {
+    FriendRequest(id: ScriptedServer.id(number), sender: sender, receiver: receiver, createdAt: noon)
+  }
+
+  private func notification(_ number: Int, about user: Person) -> InboxItem {
+    InboxItem(
+      id: ScriptedServer.id(number), createdAt: noon, type: .eventInvited, message: "Come!", userId: user.id)
+  }
+
+  /// Ana's lists. Ben is a friend, and cleo has asked.
+  private var lists: Lists {
+    let events = [ScriptedServer.event(1), ScriptedServer.event(2)]
+    return Lists(
+      profile: User(id: ana.id, username: "ana", displayName: "Ana", bio: "Hi.", createdAt: noon),
+      friends: [Friend(user: ben, since: noon)],
+      friendRequests: [request(50, from: cleo, to: ana)],
+      sentFriendRequests: [],
+      events: events,
+      invitations: events.map { Invitation(event: $0, status: .invited, invitedAt: noon) },
+      blocks: [],
+      notifications: [notification(60, about: ben), notification(61, about: cleo)],
+      notificationPreferences: NotificationPreferences([.eventUpdated: true, .eventInvited: true]))
+  }
+
+  /// Applies a write, and checks that it changes nothing more when it is applied again.
+  private func applying(_ write: Write, to lists: Lists? = nil) -> Lists {
+    var once = lists ?? self.lists
+    write.apply(to: &once, at: now)
+    var twice = once
+    write.apply(to: &twice, at: now.addingTimeInterval(60))
+    #expect(once == twice)
+    var none = Lists()
+    write.apply(to: &none, at: now)
+    #expect(none == Lists(), "A write shows in lists without a copy.")
+    return once
+  }
+
+  @Test func `an answer changes the event and the invitation, and moves the counts`() {
+    let lists = applying(.answer(event: ScriptedServer.event(1).id, .going, plusOnes: 2))
+    #expect(lists.events?.map(\.myStatus) == [.going, .invited])
+    #expect(lists.events?[0].myPlusOnes == 2)
+    #expect(lists.events?[0].counts == Counts(invited: 0, going: 3))
+    #expect(lists.invitations?.map(\.status) == [.going, .invited])
+    #expect(lists.invitations?[0].event == lists.events?[0])
+  }
+
+  @Test func `an answer to a full event waits for a place`() {
+    var full = lists
+    full.events?[0].capacity = 4
+    full.events?[0].counts?.going = 4
+    let event = ScriptedServer.event(1).id
+    #expect(applying(.answer(event: event, .going), to: full).events?[0].myStatus == .waitlisted)
+    #expect(applying(.answer(event: event, .maybe), to: full).events?[0].myStatus == .maybe)
+    full.events?[0].myStatus = .going
+    #expect(applying(.answer(event: event, .going), to: full).events == full.events)
+  }
+
+  @Test func `answers to own and to cancelled events show nothing`() {
+    var lists = lists
+    lists.events?[0].myStatus = .creator
+    lists.events?[1].status = .cancelled
+    lists.invitations = []
+    #expect(applying(.answer(event: ScriptedServer.event(1).id, .going), to: lists) == lists)
+    #expect(applying(.answer(event: ScriptedServer.event(2).id, .going), to: lists) == lists)
+  }
+
+  @Test func `an accepted request makes a friend`() {
+    let lists = applying(.acceptRequest(ScriptedServer.id(50)))
+    #expect(lists.friendRequests == [])
+    #expect(lists.friends == [Friend(user: cleo, since: now), Friend(user: ben, since: noon)])
+  }
+
+  @Test func `a declined request is gone`() {
+    let lists = applying(.declineRequest(ScriptedServer.id(50)))
+    #expect(lists.friendRequests == [] && lists.friends == self.lists.friends)
+  }
+
+  @Test func `a sent request is listed, and a cancelled one is not`() {
+    let dev = Person(id: ScriptedServer.id(4), username: "dev", displayName: "Dev")
+    let id = ScriptedServer.id(99)
+    let sent = applying(.sendRequest(to: dev, temporaryID: id))
+    #expect(sent.sentFriendRequests == [FriendRequest(id: id, sender: ana, receiver: dev, createdAt: now)])
+    #expect(applying(.sendRequest(to: dev), to: sent) == sent)
+    #expect(applying(.cancelRequest(id), to: sent).sentFriendRequests == [])
+  }
+
+  @Test func `a request to a user who has asked makes a friend, and one to a friend shows nothing`() {
+    let lists = applying(.sendRequest(to: cleo))
+    #expect(lists.friends?.map(\.user) == [cleo, ben])
+    #expect(lists.friendRequests == [] && lists.sentFriendRequests == [])
+    #expect(applying(.sendRequest(to: ben)) == self.lists)
+  }
+
+  @Test func `an ended friendship is gone`() {
+    #expect(applying(.endFriendship(with: ben.id)).friends == [])
+  }
+
+  @Test func `a block hides everything of the other user`() {
+    let blocked = applying(.block(ben))
+    #expect(blocked.blocks == [Block(user: ben, since: now)])
+    #expect(blocked.friends == [] && blocked.events == [] && blocked.invitations == [])
+    #expect(blocked.notifications?.map(\.userId) == [cleo.id])
+    #expect(applying(.block(cleo)).friendRequests == [])
+    var asked = lists
+    asked.sentFriendRequests = [request(51, from: ana, to: cleo)]
+    #expect(applying(.block(cleo), to: asked).sentFriendRequests == [])
+    #expect(applying(.unblock(ben.id), to: blocked).blocks == [])
+  }
+
+  @Test func `a new event stands in its place, as the creator sees it`() {
+    let draft = EventDraft(
+      title: "Quiz", note: "Bring pens.", startTime: noon.addingTimeInterval(5400), timeZone: "Europe/Lisbon",
+      location: Location(name: "Here"), capacity: 8, inviteeIds: [ben.id, ben.id, cleo.id])
+    let id = ScriptedServer.id(99)
+    let lists = applying(.createEvent(draft, temporaryID: id))
+    #expect(lists.events?.map(\.title) == ["Event 1", "Quiz", "Event 2"])
+    let event = lists.events?[1]
+    #expect(event?.id == id && event?.creator == ana && event?.hosts == [ana])
+    #expect(event?.myStatus == .creator && event?.myRole == .creator && event?.status == .scheduled)
+    #expect(event?.note == "Bring pens." && event?.capacity == 8 && event?.location?.name == "Here")
+    #expect(event?.counts == Counts(invited: 2))
+  }
+
+  @Test func `an edit changes what it names, counts as a version, and moves the event`() {
+    let id = ScriptedServer.event(1).id
+    let edit = EventEdit(
+      title: "Later", note: .set("New"), startTime: noon.addingTimeInterval(99_999), capacity: .set(3))
+    let lists = applying(.editEvent(id, edit))
+    #expect(lists.events?.map(\.title) == ["Event 2", "Later"])
+    let event = lists.events?[1]
+    #expect(event?.note == "New" && event?.capacity == 3 && event?.version == 2 && event?.updatedAt == now)
+    #expect(lists.invitations?[0].event.title == "Later")
+    let cleared = applying(.editEvent(id, EventEdit(note: .clear, capacity: .clear)), to: lists).events?[1]
+    #expect(cleared?.note == nil && cleared?.capacity == nil && cleared?.version == 3)
+    #expect(applying(.editEvent(id, EventEdit(title: "Event 1"))) == self.lists)
+  }
+
+  @Test func `a cancelled event stays, and says so`() {
+    let lists = applying(.cancelEvent(ScriptedServer.event(1).id))
+    #expect(lists.events?.map(\.status) == [.cancelled, .scheduled])
+    #expect(lists.invitations?[0].event.status == .cancelled)
+  }
+
+  @Test func `inviting and withdrawing show nothing`() {
+    #expect(applying(.invite([ben.id], to: ScriptedServer.event(1).id)) == lists)
+    #expect(applying(.withdraw(ben.id, from: ScriptedServer.event(1).id)) == lists)
+  }
+
+  @Test func `read notifications are marked, and stay marked as before`() {
+    let lists = applying(.markRead([ScriptedServer.id(60)]))
+    #expect(lists.notifications?.map(\.readAt) == [now, nil])
+    var read = self.lists
+    read.notifications?[0].readAt = noon
+    let all = Write.markAllRead(before: "s", shown: [ScriptedServer.id(60), ScriptedServer.id(61)])
+    #expect(applying(all, to: read).notifications?.map(\.readAt) == [noon, now])
+  }
+
+  @Test func `notifications that arrive after "mark all" stay unread`() {
+    var lists = lists
+    Write.markAllRead(before: "s", shown: [ScriptedServer.id(60), ScriptedServer.id(61)]).apply(to: &lists, at: now)
+    lists.notifications?.insert(notification(62, about: ben), at: 0)
+    Write.markAllRead(before: "s", shown: [ScriptedServer.id(60), ScriptedServer.id(61)]).apply(to: &lists, at: now)
+    #expect(lists.notifications?.map { $0.readAt == nil } == [true, false, false])
+  }
+
+  @Test func `an edit of the profile changes what it names`() {
+    let profile = applying(.editProfile(ProfileEdit(username: "anna", displayName: "Anna", bio: .clear))).profile
+    #expect(profile?.username == "anna" && profile?.displayName == "Anna" && profile?.bio == nil)
+    #expect(applying(.editProfile(ProfileEdit(displayName: "Anna"))).profile?.bio == "Hi.")
+    let reach = applying(.editProfile(ProfileEdit(requestsFrom: .noOne, findableBy: .friendsOfFriends))).profile
+    #expect(reach?.requestsFrom == .noOne && reach?.findableBy == .friendsOfFriends)
+    #expect(profile?.requestsFrom == .everyone)
+  }
+
+  @Test func `preferences change the named types`() {
+    let lists = applying(.setPreferences(NotificationPreferences([.eventInvited: false])))
+    #expect(lists.notificationPreferences?.choices == [.eventUpdated: true, .eventInvited: false])
+  }
+}

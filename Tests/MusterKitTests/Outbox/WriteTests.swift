@@ -1,0 +1,56 @@
+import Foundation
+import Testing
+
+@testable import MusterKit
+
+@Suite struct WriteTests {
+  static let all: [Write] = {
+    let (one, two) = (ScriptedServer.id(1), ScriptedServer.id(2))
+    return [
+      .answer(event: one, .going), .answer(event: one, .maybe, plusOnes: 2), .acceptRequest(one), .declineRequest(one),
+      .cancelRequest(one), .sendRequest(to: ScriptedServer.ben, temporaryID: two), .endFriendship(with: one),
+      .block(ScriptedServer.ben), .unblock(one),
+      .createEvent(
+        EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon", inviteeIds: [one]),
+        temporaryID: two),
+      .editEvent(one, EventEdit(note: .clear, endTime: .set(ScriptedServer.noon), capacity: .set(3)), ifVersion: 4),
+      .editEvent(one, EventEdit(title: "Quiz")), .cancelEvent(one), .cancelEvent(one, ifVersion: 2),
+      .invite([one, two], to: two), .withdraw(one, from: two), .markRead([one, two]), .markAllRead(),
+      .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [one]),
+      .editProfile(ProfileEdit(username: "ana", bio: .clear)), .editProfile(ProfileEdit(bio: .set("Hi."))),
+      .setPreferences(NotificationPreferences([.eventInvited: false])),
+    ]
+  }()
+
+  @Test(arguments: all) func `a write comes back from the disk as it was`(write: Write) throws {
+    let reasons: [OutboxRecord.State] = [
+      .waiting, .sent(id: nil), .sent(id: ScriptedServer.id(9)), .settled(id: ScriptedServer.id(9)),
+      .refused(.expired), .refused(.withoutSubject),
+      .refused(.refused(Problem(type: .eventCancelled, title: "Conflict", status: 409, detail: "Too late."))),
+    ]
+    for state in reasons {
+      let record = OutboxRecord(
+        id: UUID(), sequence: 7, write: write, key: .random(), createdAt: Date(timeIntervalSince1970: 1_777_000_000.5),
+        state: state)
+      #expect(try JSONDecoder().decode(OutboxRecord.self, from: JSONEncoder().encode(record)) == record)
+    }
+  }
+
+  @Test(arguments: all) func `a write names its real subject once that is known`(write: Write) throws {
+    let real = ScriptedServer.id(77)
+    guard let subject = write.subject else {
+      #expect(write.resolved([ScriptedServer.id(1): real]) == write)
+      return
+    }
+    switch write {
+    case .endFriendship, .block, .unblock: #expect(write.resolved([subject: real]) == write)
+    default: #expect(write.resolved([subject: real]).subject == real)
+    }
+    #expect(write.resolved([ScriptedServer.id(88): real]) == write)
+    #expect(write.resolved([subject: real]).collections == write.collections)
+  }
+
+  @Test(arguments: all) func `a write concerns the lists in which it shows`(write: Write) {
+    #expect(!write.collections.isEmpty)
+  }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MusterKit
+
+extension Phone {
+  /// What the store shows and claims to be up to date.
+  var claims: [StoreClaim] {
+    get throws {
+      try [
+        claim(.profile, store.profile), claim(.friends, store.friends), claim(.friendRequests, store.friendRequests),
+        claim(.sentFriendRequests, store.sentFriendRequests), claim(.events, store.events),
+        claim(.invitations, store.invitations), claim(.blocks, store.blocks),
+        claim(.notifications, store.notifications), claim(.notificationPreferences, store.notificationPreferences),
+      ].compactMap { $0 }
+    }
+  }
+
+  private func claim<Item: Encodable>(_ collection: CacheCollection, _ list: StoredList<Item>) throws -> StoreClaim? {
+    guard list.isUpToDate, let asOf = list.upToDateAsOf else { return nil }
+    return StoreClaim(
+      device: name, collection: collection, stamp: store.statuses[collection]?.stamp, asOf: asOf,
+      items: try list.items.map { try Oracle.text($0) }, hasMore: list.hasMore)
+  }
+
+  private func claim<Value: Encodable>(
+    _ collection: CacheCollection, _ object: StoredObject<Value>
+  ) throws -> StoreClaim? {
+    guard object.isUpToDate, let asOf = object.upToDateAsOf else { return nil }
+    return StoreClaim(
+      device: name, collection: collection, stamp: store.statuses[collection]?.stamp, asOf: asOf,
+      items: try object.value.map { [try Oracle.text($0)] } ?? [])
+  }
+
+  /// Refreshes, and checks that the store claims to be up to date, and shows what the server sends.
+  func expectTruth(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    try await catchUp()
+    // Late announcements of earlier changes invalidate copies, which the store validates by itself only while it runs.
+    try await eventually {
+      if try claims.count < CacheCollection.allCases.count { try await catchUp() }
+      return try claims.count == CacheCollection.allCases.count
+    }
+    let server = try await Oracle(client: user.client).copies()
+    for claim in try claims {
+      let copy = try #require(server[claim.collection])
+      #expect(claim.finding(against: copy) == .holds, sourceLocation: sourceLocation)
+    }
+  }
+}

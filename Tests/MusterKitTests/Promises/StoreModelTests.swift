@@ -1,0 +1,70 @@
+import Foundation
+import MusterKit
+import TestSupport
+import Testing
+
+/// Random writes, refreshes and failures of networks, for several users with two phones each: whenever a store claims
+/// that a list is up to date, it shows what the server's GET returns. See ``StoreWorld``.
+///
+/// With `MUSTER_LONG_TESTS=1`, 100,000 claims are compared.
+@Suite(.serialized, .timeLimit(.minutes(120))) struct StoreModelTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let claims = environment["MUSTER_STORE_CLAIMS"].flatMap { Int($0) } ?? (testsAreLong ? 100_000 : 1000)
+  /// A false claim names its seed. Set `MUSTER_STORE_SEED` to begin with it.
+  private static let seed = environment["MUSTER_STORE_SEED"].flatMap { UInt64($0) } ?? 1
+  private static let rounds = 12
+
+  @Test func `whenever a store claims to be up to date, it shows what the server sends`() async throws {
+    // The tokens are refreshed again and again, on networks that break.
+    try await MusterServer.run(["MUSTER_ACCESS_TOKEN_SECONDS": "3"]) { server in
+      var tally = StoreWorld.Tally()
+      var seed = Self.seed
+      while tally.claims < Self.claims, tally.falseClaims.isEmpty {
+        tally += try await play(server, seed: seed, rounds: Self.rounds)
+        seed += 1
+        if testsAreLong { print("\(tally.claims) claims compared, \(tally.falseClaims.count) false") }
+      }
+      #expect(tally.falseClaims == [])
+      // Much has happened, and most claims could be compared.
+      for kind in ["answer", "sendRequest", "createEvent", "editEvent", "editProfile", "endFriendship", "markRead"] {
+        #expect(tally.writes[kind, default: 0] > 0, "\(kind)")
+      }
+      for fault in ["loseRequest", "loseResponse", "cutResponse", "cutRequest", "delay"] {
+        #expect(tally.faults[fault, default: 0] > 0, "\(fault)")
+      }
+      #expect(tally.failedRefreshes > 0 && tally.relaunches > 0 && tally.outages > 0 && tally.crashes > 0)
+      #expect(!tally.refusals.isEmpty)
+      #expect(tally.undecided < tally.claims / 4, "\(tally.undecided) of \(tally.claims)")
+      print("\(tally)")
+    }
+  }
+
+  @Test(arguments: LyingTransport.Lie.allCases)
+  func `a store that makes a false claim is caught`(lie: LyingTransport.Lie) async throws {
+    try await MusterServer.run { server in
+      let world = try await StoreWorld(server, seed: Self.seed) { LyingTransport(inner: $0, lie: lie) }
+      for _ in 0..<6 where await world.tally.falseClaims.isEmpty { try await world.playRound(actions: 12) }
+      await world.end()
+      let found = await world.tally.falseClaims
+      #expect(!found.isEmpty)
+      // All of them on the phone that was lied to.
+      let name = await world.phones[0].name
+      #expect(found.allSatisfy { $0.contains(name) })
+    }
+  }
+
+  private func play(_ server: MusterServer, seed: UInt64, rounds: Int) async throws -> StoreWorld.Tally {
+    let world = try await StoreWorld(server, seed: seed)
+    do {
+      for round in 0..<rounds {
+        try await world.playRound(actions: 10)
+        if round == rounds / 2 { try await world.crash() }
+      }
+      try await world.settle()
+    } catch {
+      Issue.record("seed \(seed): \(error)")
+    }
+    await world.end()
+    return await world.tally
+  }
+}

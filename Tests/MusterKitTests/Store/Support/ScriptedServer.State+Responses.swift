@@ -1,0 +1,139 @@
+import Foundation
+
+@testable import MusterKit
+
+extension ScriptedServer.State {
+  mutating func respond(to request: ScriptedServer.Received) throws -> TransportResponse {
+    if request.isValidation { return try json(verdicts(on: request.body)) }
+    let parts = request.path.split(separator: "/").map(String.init)
+    switch (request.method, parts.first, parts.count) {
+    case ("GET", _, _): return try page(request)
+    case ("POST", "events", 1): return try json(createEvent(request.body))
+    case ("PATCH", "events", 2): return try json(changeEvent(parts[1]) { $0.merge(request.body) })
+    case ("DELETE", "events", 2):
+      return try json(changeEvent(parts[1]) { $0.merge(.object(["status": .string("cancelled")])) })
+    case ("PUT", "events", 4):
+      let status = request.body?["status"] ?? .null
+      return try json(changeEvent(parts[1]) { $0.merge(.object(["myStatus": status])) })
+    case ("POST", "events", 3): return try json(changeEvent(parts[1]) { _ in })
+    case ("POST", "friend-requests", 1): return try json(sendRequest(request.body))
+    case ("DELETE", "friend-requests", 2): return try json(cancelRequest(parts[1]))
+    case ("POST", "notifications", 2): return try json(["unread": 0])
+    default: return TransportResponse(status: 204)
+    }
+  }
+
+  mutating func replace(_ collection: CacheCollection, _ items: [JSONValue]) {
+    let old = Dictionary((lists[collection]?.items ?? []).map { ($0.key, $0) }, uniquingKeysWith: { $1 })
+    clock += 1
+    let digits = String(clock)
+    let stamp = "2026-05-01T09:00:00." + String(repeating: "0", count: 6 - digits.count) + digits + "Z"
+    lists[collection] = ScriptedServer.List(
+      items: items.map { item in
+        let key = collection.key(of: item) ?? ""
+        if let same = old[key], same.json == item { return same }
+        return ScriptedServer.Item(key: key, json: item, digest: "digest-\(clock)")
+      }, stamp: Stamp(rawValue: stamp))
+  }
+
+  private func json(_ value: some Encodable) throws -> TransportResponse {
+    TransportResponse(
+      status: 200, headers: ["content-type": "application/json"], body: try JSONEncoder.muster().encode(value))
+  }
+
+  private func verdicts(on claims: JSONValue?) -> [String: Verdict] {
+    guard case .object(let claims)? = claims else { return [:] }
+    var room = changedLimit
+    var verdicts: [String: Verdict] = [:]
+    for (name, claim) in claims.sorted(by: { $0.key < $1.key }) {
+      guard let collection = CacheCollection(rawValue: name), let list = lists[collection] else {
+        verdicts[name] = Verdict(invalidate: true)
+        continue
+      }
+      if claim["timestamp"]?.string == list.stamp.rawValue {
+        verdicts[name] = Verdict(invalidate: false, timestamp: list.stamp)
+        continue
+      }
+      let first = list.items.prefix(keysLimit)
+      var verdict = Verdict(invalidate: true, timestamp: list.stamp, keys: first.map(\.key), changed: [:])
+      for item in first where claim["items"]?[item.key]?.string != item.digest {
+        if room > 0 {
+          room -= 1
+          verdict.changed?[item.key] = Changed(digest: item.digest, item: item.json)
+        } else {
+          verdict.missing = (verdict.missing ?? []) + [item.key]
+        }
+      }
+      if first.count < list.items.count { verdict.nextCursor = "\(list.stamp) \(first.count)" }
+      verdicts[name] = verdict
+    }
+    return verdicts
+  }
+
+  private func page(_ request: ScriptedServer.Received) throws -> TransportResponse {
+    let collection: CacheCollection =
+      switch request.path {
+      case "/friend-requests": request.query["direction"] == "sent" ? .sentFriendRequests : .friendRequests
+      default: CacheCollection(rawValue: String(request.path.dropFirst())) ?? .profile
+      }
+    guard let list = lists[collection] else { return try ScriptedServer.problem(404, "route-not-found") }
+    let cursor = request.query["cursor"]?.split(separator: " ") ?? []
+    let start = cursor.last.flatMap { Int($0) } ?? 0
+    let limit = request.query["limit"].flatMap { Int($0) } ?? 50
+    let items = list.items.dropFirst(start).prefix(limit)
+    let isCurrent = cursor.first.map { $0 == list.stamp.rawValue } ?? true
+    let end = start + items.count
+    return try json(
+      Page(
+        items: items.map(\.json), nextCursor: end < list.items.count ? "\(cursor.first ?? "") \(end)" : nil,
+        timestamp: isCurrent ? list.stamp : nil, digests: items.map(\.digest)))
+  }
+
+  private mutating func createEvent(_ body: JSONValue?) throws -> JSONValue {
+    let draft: EventDraft = try (body ?? .null).decode()
+    let event = Event(
+      id: ScriptedServer.id(5000 + clock), title: draft.title, startTime: draft.startTime, timeZone: draft.timeZone,
+      creator: ScriptedServer.ana, hosts: [ScriptedServer.ana], myRole: .creator, myStatus: .creator,
+      createdAt: ScriptedServer.noon, updatedAt: ScriptedServer.noon, counts: Counts())
+    let json = try JSONValue(encoding: event)
+    replace(.events, (lists[.events]?.items.map(\.json) ?? []) + [json])
+    return json
+  }
+
+  private mutating func sendRequest(_ body: JSONValue?) throws -> JSONValue {
+    let request = FriendRequest(
+      id: ScriptedServer.id(7000 + clock), sender: ScriptedServer.ana, receiver: ScriptedServer.ben,
+      createdAt: ScriptedServer.noon)
+    let json = try JSONValue(encoding: request)
+    replace(.sentFriendRequests, [json] + (lists[.sentFriendRequests]?.items.map(\.json) ?? []))
+    return json
+  }
+
+  private mutating func cancelRequest(_ id: String) throws -> JSONValue {
+    let items = lists[.sentFriendRequests]?.items.map(\.json) ?? []
+    guard let request = items.first(where: { $0["id"]?.string == id }) else {
+      throw MusterError.unreachable("The scripted server has no request \(id).")
+    }
+    replace(.sentFriendRequests, items.filter { $0 != request })
+    return request
+  }
+
+  private mutating func changeEvent(_ id: String, _ change: (inout JSONValue) -> Void) throws -> JSONValue {
+    var items = lists[.events]?.items.map(\.json) ?? []
+    guard let index = items.firstIndex(where: { $0["id"]?.string == id }) else {
+      throw MusterError.unreachable("The scripted server has no event \(id).")
+    }
+    change(&items[index])
+    replace(.events, items)
+    return items[index]
+  }
+}
+
+extension JSONValue {
+  /// Takes over the members of another object.
+  fileprivate mutating func merge(_ other: JSONValue?) {
+    guard case .object(var members) = self, case .object(let new)? = other else { return }
+    members.merge(new) { $1 }
+    self = .object(members)
+  }
+}

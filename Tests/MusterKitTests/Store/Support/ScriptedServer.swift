@@ -1,0 +1,171 @@
+import Foundation
+
+@testable import MusterKit
+
+/// A small model of the service in memory, with one user, `ana`. Its lists, stamps and deltas are as in the contract;
+/// its writes are as simple as the tests of the store need them. The tests script what goes wrong.
+final class ScriptedServer: Transport {
+  enum Fault: Sendable {
+    case none
+    /// The request is lost.
+    case loseRequest
+    /// The request has its effect, and the response is lost.
+    case loseResponse
+    case status(Int, Problem.Slug, retryAfter: Int? = nil)
+    /// A response that is not Muster's.
+    case portal
+    case foreign(TransportResponse)
+  }
+
+  struct Received: Sendable {
+    let method: String
+    let path: String
+    let query: [String: String]
+    let key: String?
+    let body: JSONValue?
+  }
+
+  struct Item: Sendable {
+    let key: String
+    var json: JSONValue
+    /// Counts its changes, which makes its digest.
+    var digest: String
+  }
+
+  struct List: Sendable {
+    var items: [Item] = []
+    var stamp: Stamp = "2026-05-01T09:00:00.000000Z"
+  }
+
+  struct State {
+    var lists = Dictionary(uniqueKeysWithValues: CacheCollection.allCases.map { ($0, List()) })
+    var clock = 0
+    var received: [Received] = []
+    /// Responses by idempotency key.
+    var responses: [String: TransportResponse] = [:]
+    var faults: @Sendable (Received) -> Fault = { _ in .none }
+    /// Runs before a request is handled.
+    var before: @Sendable (Received) -> Void = { _ in }
+    /// Runs after a request was handled, before its response is on its way.
+    var after: @Sendable (Received) -> Void = { _ in }
+    var stream: AsyncThrowingStream<Data, any Error>.Continuation?
+    var isOffline = false
+    /// The number of keys in a verdict.
+    var keysLimit = 500
+    /// The number of changed items in a response.
+    var changedLimit = Int.max
+  }
+
+  struct Lost: Error {}
+
+  let state = Guarded(State())
+
+  func send(_ request: TransportRequest) async throws -> TransportResponse {
+    let received = Received(request)
+    let (before, faults, after, isOffline) = state.withLock { state in
+      state.received.append(received)
+      return (state.before, state.faults, state.after, state.isOffline)
+    }
+    if isOffline { throw Lost() }
+    before(received)
+    switch faults(received) {
+    case .none: break
+    case .loseRequest: throw Lost()
+    case .loseResponse:
+      _ = try respond(to: received)
+      throw Lost()
+    case .status(let status, let slug, let retryAfter):
+      return try Self.problem(status, slug, retryAfter: retryAfter)
+    case .foreign(let response): return response
+    case .portal: return TransportResponse(status: 200, body: Data("<html>Log in to this network</html>".utf8))
+    }
+    let response = try respond(to: received)
+    after(received)
+    return response
+  }
+
+  func open(_ request: TransportRequest) async throws -> TransportStream {
+    let (chunks, continuation) = AsyncThrowingStream<Data, any Error>.makeStream()
+    let isOffline = state.withLock { state in
+      state.stream = continuation
+      return state.isOffline
+    }
+    if isOffline { throw Lost() }
+    continuation.yield(Data(": open\nretry: 2000\n\n".utf8))
+    return TransportStream(status: 200, headers: ["content-type": "text/event-stream"], chunks: chunks)
+  }
+
+  private func respond(to request: Received) throws -> TransportResponse {
+    if let key = request.key, let response = state.withLock({ $0.responses[key] }) { return response }
+    let response = try state.withLock { try $0.respond(to: request) }
+    if let key = request.key, response.status < 300 { state.withLock { $0.responses[key] = response } }
+    return response
+  }
+
+  static func problem(_ status: Int, _ slug: Problem.Slug, retryAfter: Int? = nil) throws -> TransportResponse {
+    let problem = Problem(type: slug, title: "\(status)", status: status, requestId: "r")
+    var headers = ["content-type": "application/problem+json"]
+    headers["retry-after"] = retryAfter.map(String.init)
+    return TransportResponse(status: status, headers: headers, body: try JSONEncoder.muster().encode(problem))
+  }
+}
+
+extension ScriptedServer.Received {
+  init(_ request: TransportRequest) {
+    let items = URLComponents(url: request.url, resolvingAgainstBaseURL: false)?.queryItems ?? []
+    method = request.method
+    path = request.url.path.replacingOccurrences(of: "/api/v1", with: "")
+    query = Dictionary(items.map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { $1 })
+    key = request.headers["Idempotency-Key"]
+    body = request.body.flatMap { try? JSONDecoder.muster().decode(JSONValue.self, from: $0) }
+  }
+
+  var isValidation: Bool { path.hasPrefix("/cache/validate/") }
+  var isWrite: Bool { method != "GET" && !isValidation }
+}
+
+extension ScriptedServer {
+  static let ana = Person(id: id(1), username: "ana", displayName: "Ana")
+  static let ben = Person(id: id(2), username: "ben", displayName: "Ben")
+  static let cleo = Person(id: id(3), username: "cleo", displayName: "Cleo")
+  static let noon = Date(timeIntervalSince1970: 1_777_000_000)
+
+  /// A server with ana's profile and preferences.
+  static func make() throws -> ScriptedServer {
+    let server = ScriptedServer()
+    let profile = User(id: ana.id, username: ana.username, displayName: ana.displayName, createdAt: noon)
+    try server.set(.profile, [profile])
+    try server.set(.notificationPreferences, [NotificationPreferences([.eventUpdated: true])])
+    return server
+  }
+
+  /// An id that tests can name.
+  static func id(_ number: Int) -> UUID {
+    let digits = String(number, radix: 16)
+    let text = "01900000-0000-7000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
+    return UUID(uuidString: text) ?? UUID()
+  }
+
+  /// Another user's event, to which ana is invited.
+  static func event(_ number: Int, title: String? = nil, status: MyStatus = "invited") -> Event {
+    Event(
+      id: id(1000 + number), title: title ?? "Event \(number)",
+      startTime: noon.addingTimeInterval(Double(number) * 3600),
+      timeZone: "Europe/Lisbon", creator: ben, hosts: [ben], myRole: .guest, myStatus: status, createdAt: noon,
+      updatedAt: noon, counts: Counts(invited: 1))
+  }
+
+  /// Replaces a list, and moves its stamp.
+  func set(_ collection: CacheCollection, _ values: [some Encodable]) throws {
+    let items = try values.map { try JSONValue(encoding: $0) }
+    state.withLock { $0.replace(collection, items) }
+  }
+
+  func received(_ isMatch: (Received) -> Bool = { _ in true }) -> [Received] {
+    state.withLock { $0.received.filter(isMatch) }
+  }
+
+  func fail(_ faults: @escaping @Sendable (Received) -> Fault) { state.withLock { $0.faults = faults } }
+
+  func takeOffline(_ isOffline: Bool = true) { state.withLock { $0.isOffline = isOffline } }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import TestSupport
+
+@testable import MusterKit
+
+/// A folder, a scripted server, and the stores of ana that tests open one after the other, as an app is launched again
+/// and again.
+@MainActor final class TestStore {
+  let server: ScriptedServer
+  let folder: URL
+  /// Seconds that the clock of the stores is ahead.
+  let ahead = Guarded<TimeInterval>(0)
+  private let tokens: MemoryTokenStore
+  private(set) var store: MusterStore
+
+  init(_ server: ScriptedServer, folder: URL) throws {
+    self.server = server
+    self.folder = folder
+    tokens = MemoryTokenStore(Self.tokens(of: ScriptedServer.ana.id))
+    store = try Self.open(server, folder, ahead, tokens)
+  }
+
+  /// Runs a test with a server that has ana's profile, and deletes the folder.
+  static func run(_ body: @MainActor (TestStore, ScriptedServer) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-store-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let server = try ScriptedServer.make()
+    let test = try TestStore(server, folder: folder)
+    try await body(test, server)
+    test.store.stop()
+  }
+
+  /// Drops the store as a killed app does, and opens it again.
+  func relaunch() async throws {
+    store.stop()
+    store = try await another()
+  }
+
+  /// Opens a second store, as another process on the same folder does.
+  func another() async throws -> MusterStore {
+    let store = try Self.open(server, folder, ahead, tokens)
+    await store.load()
+    return store
+  }
+
+  /// Waits for what a store does by itself.
+  func wait(until condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try !condition() {
+      guard ContinuousClock.now < deadline else { throw Unexpected("not within 20 seconds") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  /// Logs a user in with the client of the store.
+  func logIn(_ person: Person) async throws {
+    let user = User(id: person.id, username: person.username, displayName: person.displayName, createdAt: .now)
+    let tokens = Tokens(user: user, accessToken: "other", refreshToken: "other", expiresIn: 900)
+    try await store.client.cache.caller.credentials.adopt(tokens)
+  }
+
+  /// The files of the store below its folder.
+  var files: [URL] {
+    let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+    return names.map { folder.appending(path: $0) }.filter { (try? Data(contentsOf: $0)) != nil }
+  }
+
+  private nonisolated static func tokens(of user: UUID) -> StoredTokens {
+    StoredTokens(accessToken: "access", refreshToken: "refresh", accessExpiresAt: .distantFuture, user: user)
+  }
+
+  private static func open(
+    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ tokens: MemoryTokenStore
+  ) throws -> MusterStore {
+    guard let url = URL(string: "http://muster.test") else { throw Unexpected("no URL") }
+    let client = MusterClient(baseURL: url, tokens: tokens, transport: server, retries: .never)
+    var timing = StoreTiming()
+    timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
+    timing.firstRetry = 0.02
+    timing.maximumRetry = 0.05
+    return try MusterStore(client: client, folder: folder, timing: timing)
+  }
+}
+
+/// The error of a call; nil if it succeeds.
+@MainActor func failure(of call: @MainActor () async throws -> Void) async -> MusterError? {
+  do {
+    try await call()
+    return nil
+  } catch {
+    return error as? MusterError
+  }
+}
