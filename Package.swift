@@ -56,11 +56,13 @@ let package = Package(
     .systemLibrary(
       name: "CIDN2", pkgConfig: "libidn2",
       providers: [.apt(["libidn2-dev"]), .brew(["libidn2"])]),
+    // First of all that needs the trait, so that a build without it fails with one message.
+    .target(name: "ServerTrait", swiftSettings: strict),
     .target(name: "CContainment"),
     .target(
       name: "Postgres",
       dependencies: [
-        "CLibpq",
+        "CLibpq", "ServerTrait",
         server("DequeModule", "swift-collections"),
         server("Logging", "swift-log"),
         server("Metrics", "swift-metrics"),
@@ -70,6 +72,7 @@ let package = Package(
     .target(
       name: "EmbeddedPostgres",
       dependencies: [
+        "ServerTrait",
         server("Subprocess", "swift-subprocess"),
         server("SystemPackage", "swift-system"),
       ],
@@ -126,7 +129,7 @@ let package = Package(
     .target(name: "MusterKit", swiftSettings: strict),
     .executableTarget(
       name: "musterctl",
-      dependencies: ["MusterKit", server("ArgumentParser", "swift-argument-parser")],
+      dependencies: ["MusterKit", "ServerTrait", server("ArgumentParser", "swift-argument-parser")],
       path: "Sources/MusterCTL",
       swiftSettings: strict),
     .target(

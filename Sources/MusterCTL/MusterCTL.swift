@@ -1,7 +1,3 @@
-#if !Server
-  #error("Build with --traits Server. Without it, the package is the library MusterKit alone.")
-#endif
-
 import ArgumentParser
 import Foundation
 import MusterKit

@@ -1,0 +1,3 @@
+#if !Server
+  #error("Run `swift build --traits Server`. Without this trait, the package is the library MusterKit alone.")
+#endif
