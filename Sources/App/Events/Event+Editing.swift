@@ -12,9 +12,15 @@ extension Event {
     try checkIsOpen(row)
     if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     let old: Plan = try row["plan"]
-    let (new, offsets) = try edit(old, try row["offsets"])
+    let oldOffsets: Offsets = try row["offsets"]
+    let (new, offsets) = try edit(old, oldOffsets)
     let differences = new.differences(from: old)
-    guard !differences.isEmpty else { return }
+    guard !differences.isEmpty else {
+      // The same instant can be another reading: where the clocks skip half past two, it is half past three. Only later
+      // rules make a difference, so no client has anything new to read.
+      if offsets != oldOffsets { try change.write("UPDATE events SET \(offsets.assignments) WHERE id = \(id)") }
+      return
+    }
     // If the start has not moved, guests must not get a second reminder.
     let remindAt: SQL = new.startTime == old.startTime ? "remind_at" : "\(new.remindAt())"
     try change.write(
@@ -25,9 +31,8 @@ extension Event {
         longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
         answer_by = \(new.answerBy),
         max_plus_ones = \(Int32(new.maxPlusOnes)),
-        live_until = \(new.liveUntil), remind_at = \(remindAt), start_offset = \(Int32(offsets.start)),
-        end_offset = \(offsets.end.map(Int32.init)), answer_by_offset = \(offsets.answerBy.map(Int32.init)),
-        zone_rules = \(offsets.rules), version = version + 1, updated_at = clock_timestamp()
+        live_until = \(new.liveUntil), remind_at = \(remindAt), \(offsets.assignments), version = version + 1,
+        updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     change.touch(.events, ofUsersIn: hosts(of: id))

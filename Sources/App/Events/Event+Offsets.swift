@@ -45,6 +45,14 @@ extension Event.Offsets: SQLRecord {
   /// Of a row of `events`.
   static let record: SQL = "ROW(start_offset, end_offset, answer_by_offset, zone_rules)"
 
+  /// For the SET of an UPDATE of `events`.
+  var assignments: SQL {
+    """
+    start_offset = \(Int32(start)), end_offset = \(end.map(Int32.init)),
+    answer_by_offset = \(answerBy.map(Int32.init)), zone_rules = \(rules)
+    """
+  }
+
   init(fields: inout SQLFields) throws {
     start = try fields.next()
     end = try fields.next()

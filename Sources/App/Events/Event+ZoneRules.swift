@@ -4,9 +4,10 @@ extension Event {
   /// Keeps the local times of events after a new version of the time zone database. If a government has changed a
   /// zone's rules, an event at 7 PM stays at 7 PM, and its times move. Done in batches, like archiving.
   ///
-  /// An event moves only while it is live, not cancelled, and before it begins. Its row keeps the newest version by
-  /// which it was looked at, and no older version moves it back: processes with different versions may share a
-  /// database.
+  /// An event moves only while it is live, not cancelled, and has not begun, by the old rules or by the new ones. Where
+  /// only the old ones say that it has begun, its hour is still to come; where only the new ones do, everyone must see
+  /// that it has. Its row keeps the newest version by which it was looked at, and no older version moves it back:
+  /// processes with different versions may share a database.
   ///
   /// - Returns: the number of events that it has looked at.
   static func keepLocalTimes(by zones: ZoneDatabase, atMost limit: Int, in change: Change) async throws -> Int {
@@ -60,12 +61,10 @@ extension Event {
     init?(row: Row, by zones: ZoneDatabase, now: Timestamp) throws {
       (id, old) = (try row["id"], try row["plan"])
       let oldOffsets: Offsets = try row["offsets"]
-      guard try row["status"] == Status.scheduled, old.startTime > now, let zone = zones[old.timeZone] else {
-        return nil
-      }
+      guard try row["status"] == Status.scheduled, let zone = zones[old.timeZone] else { return nil }
       remindAt = try row["remind_at"]
       (new, offsets) = oldOffsets.kept(old, in: zone, rules: zones.version)
-      if new == old { return nil }
+      if new == old || max(old.startTime, new.startTime) <= now { return nil }
     }
 
     func statement(now: Timestamp) -> SQL {
@@ -75,9 +74,8 @@ extension Event {
       return """
         UPDATE events
         SET start_time = \(new.startTime), end_time = \(new.endTime), answer_by = \(new.answerBy),
-          start_offset = \(Int32(offsets.start)), end_offset = \(offsets.end.map(Int32.init)),
-          answer_by_offset = \(offsets.answerBy.map(Int32.init)), live_until = \(new.liveUntil),
-          remind_at = \(reminder), zone_rules = \(offsets.rules), version = version + 1, updated_at = clock_timestamp()
+          live_until = \(new.liveUntil), remind_at = \(reminder), \(offsets.assignments), version = version + 1,
+          updated_at = clock_timestamp()
         WHERE id = \(id)
         """
     }

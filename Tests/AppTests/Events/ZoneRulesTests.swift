@@ -188,6 +188,74 @@ import Testing
     }
   }
 
+  @Test func `an event that has begun by one version only moves to where the other one has it`() async throws {
+    try await withOldRules { app, versions in
+      let ana = try await app.signUp("ana")
+      let made = try MadeZones(
+        version: "2026b", ["Made/Later": .init(rule: "<-01>1"), "Made/Earlier": .init(rule: "<+01>-1")])
+      defer { made.remove() }
+      let zones = try made.database()
+      let now = Timestamp.now().microseconds / 1_000_000
+      /// An event in a zone that had the offset 0 when it was planned, and has another one now.
+      func event(in zone: String, startingIn minutes: Int) async throws -> (id: String, start: Timestamp) {
+        let start = Timestamp(microseconds: (now + Int64(minutes * 60)) * 1_000_000)
+        let id = try await plan(ana, #""startTime": "2030-01-15T19:00""#, in: "Made/Place")
+        try await app.database.execute(
+          """
+          UPDATE events
+          SET time_zone = \(zone), start_time = \(start), start_offset = 0, remind_at = NULL,
+            live_until = \(start.adding(seconds: 30 * 3600))
+          WHERE id = \(Event.ID(id))
+          """)
+        return (id, start)
+      }
+      // By the old rules, it began half an hour ago. By the new ones, that is in half an hour: guests still come.
+      let early = try await event(in: "Made/Later", startingIn: -30)
+      // The reverse: its hour has come, and its page must not say that it begins later.
+      let late = try await event(in: "Made/Earlier", startingIn: 30)
+      // These have begun by both.
+      let begun = [
+        try await event(in: "Made/Later", startingIn: -90), try await event(in: "Made/Earlier", startingIn: -10),
+      ]
+      try await app.takeNotifications()
+      #expect(try await keep(zones, in: app) == 4)
+      #expect(try await times(ana, early.id)[0] == early.start.adding(seconds: 3600).rfc3339())
+      #expect(try await times(ana, late.id)[0] == late.start.adding(seconds: -3600).rfc3339())
+      for event in begun { #expect(try await times(ana, event.id)[0] == event.start.rfc3339()) }
+      let moved = try await app.takeNotifications()
+      #expect(Set(moved.compactMap { $0.payload["eventId"].string }) == [early.id, late.id])
+      // No one is reminded of what has begun.
+      while try await app.service.change({ try await Event.remindOfNext(in: $0) }) {}
+      #expect(try await app.value("SELECT count(*) FROM notification_queue") == 0)
+    }
+  }
+
+  @Test func `half past three instead of the skipped half past two is another local time`() async throws {
+    try await withOldRules { app, versions in
+      let ana = try await app.signUp("ana")
+      let skipped = "2030-03-10T10:30:00Z"
+      for (planned, edited, kept) in [
+        ("2030-03-10T02:30", "2030-03-10T03:30", "2030-03-10T10:30:00Z"),
+        ("2030-03-10T03:30", "2030-03-10T02:30", "2030-03-10T09:30:00Z"),
+        // The instant alone says nothing about the reading.
+        ("2030-03-10T02:30", skipped, "2030-03-10T09:30:00Z"),
+      ] {
+        let event = try await plan(ana, #""startTime": "\#(planned)", "answerBy": "\#(planned)""#)
+        let before = try await ana.get("events/\(event)")
+        #expect(before["startTime"].string == skipped)
+        let stale = try await app.stale(among: [ana]) {
+          try await ana.edit(event, #"{"startTime": "\#(edited)", "answerBy": "\#(edited)"}"#)
+        }
+        // The instant stays, so there is nothing new to read.
+        #expect(stale["ana", default: []].isEmpty)
+        #expect(try await ana.get("events/\(event)") == before)
+        try await keep(versions.new, in: app)
+        #expect(try await times(ana, event) == [kept, nil, kept], "\(planned) \(edited)")
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `only live events that have not begun move`() async throws {
     try await withOldRules { app, versions in
       let ana = try await app.signUp("ana")
