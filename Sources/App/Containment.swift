@@ -110,6 +110,7 @@ public enum Containment {
       if geteuid() == 0, let reason = reason("change to account \(nobody)", containment_become(nobody, nobody)) {
         return reason
       }
+      if let reason = reason("drop capabilities", containment_drop_capabilities()) { return reason }
       if containment_landlock_version() > 0 {
         let readable = (readable + [program]).map { UnsafePointer(strdup($0)) }
         if let reason = reason("restrict files", containment_keep_files(readable, readable.count)) { return reason }

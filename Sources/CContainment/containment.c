@@ -24,6 +24,7 @@ void containment_forget(const char *name) {
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -41,6 +42,13 @@ int containment_become(uint32_t user, uint32_t group) {
   if (syscall(SYS_setresgid, group, group, group) != 0) return errno;
   if (syscall(SYS_setresuid, user, user, user) != 0) return errno;
   return 0;
+}
+
+int containment_drop_capabilities(void) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+  // What is neither permitted nor inheritable leaves the ambient set, too.
+  return syscall(SYS_capset, &header, none) == 0 ? 0 : errno;
 }
 
 // MARK: Landlock. Its numbers are the same on every processor, and newer than some headers.
@@ -224,6 +232,7 @@ int containment_hide(void) { return 0; }
 int containment_landlock_version(void) { return 0; }
 bool containment_has_seccomp(void) { return false; }
 int containment_become(uint32_t user, uint32_t group) { return ENOSYS; }
+int containment_drop_capabilities(void) { return ENOSYS; }
 int containment_keep_files(const char *const *readable, size_t count) { return ENOSYS; }
 int containment_deny_calls(void) { return ENOSYS; }
 

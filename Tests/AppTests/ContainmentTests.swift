@@ -97,6 +97,66 @@ import Testing
       }
     }
 
+    /// Runs `body` with a function that runs a program as an account, contained or not.
+    private func withLauncher(
+      capabilities: [String] = [],
+      _ body: (
+        _ run: (_ account: uid_t, _ contained: Bool, _ command: String...) async throws -> (
+          status: Int32, output: String, errors: String
+        )
+      ) async throws -> Void
+    ) async throws {
+      try await StandIns.with([:]) { folder in
+        // The account may not reach the checkout.
+        let launcher = "\(folder)/muster"
+        try FileManager.default.copyItem(atPath: Program.path("muster"), toPath: launcher)
+        try await body { account, contained, command in
+          let change = ["setpriv", "--reuid", "\(account)", "--regid", "\(account)", "--clear-groups"] + capabilities
+          let whole = (geteuid() == 0 ? change : []) + (contained ? [launcher, "contained"] : []) + command
+          let program = try await Program("/usr/bin/env", whole, in: "/")
+          return (try await program.exitStatus(), program.standardOutput, program.standardError)
+        }
+      }
+    }
+
+    /// A supervisor can give some to a service that is not root, so that it may listen on port 443.
+    @Test func `a contained program has no capabilities`() async throws {
+      let granted = "+dac_override,+net_bind_service"
+      try await withLauncher(capabilities: ["--inh-caps", granted, "--ambient-caps", granted]) { run in
+        for (account, contained) in [(65_534, false), (65_534, true), (1, true)] as [(uid_t, Bool)] {
+          let dump = try await run(account, contained, "/usr/bin/setpriv", "--dump")
+          #expect(dump.status == 0, "\(dump)")
+          let hasSome = !contained && geteuid() == 0
+          for kind in ["Inheritable", "Ambient"] {
+            let expected = hasSome ? "dac_override,net_bind_service" : "[none]"
+            #expect(dump.output.contains("\(kind) capabilities: \(expected)\n"), "\(account): \(dump.output)")
+          }
+          #expect(dump.output.contains("no_new_privs: \(contained ? 1 : 0)\n"), "\(dump.output)")
+        }
+      }
+    }
+
+    /// They outlive the process, and their numbers can be guessed.
+    @Test func `a contained program makes no objects of System V, and cannot use or remove those of others`()
+      async throws
+    {
+      try await withLauncher { run in
+        for (kind, size) in [
+          ("m", ["--shmem", "64"]), ("q", ["--queue", "--mode=0600"]), ("s", ["--semaphore", "1"]),
+        ] {
+          let refused = try await run(65_534, true, "/usr/bin/ipcmk", size[0], size[1])
+          #expect(refused.status == 1 && refused.errors.contains("Operation not permitted"), "\(kind): \(refused)")
+          // Outside of it, the same account can.
+          let made = try await run(65_534, false, "/usr/bin/ipcmk", size[0], size[1])
+          let id = try #require(made.output.firstMatch(of: /id: (\d+)/)?.1, "\(kind): \(made)")
+          let kept = try await run(65_534, true, "/usr/bin/ipcrm", "-\(kind)", String(id))
+          #expect(kept.status == 1 && !kept.errors.isEmpty, "\(kind): \(kept)")
+          let removed = try await run(65_534, false, "/usr/bin/ipcrm", "-\(kind)", String(id))
+          #expect(removed.status == 0, "\(kind) was gone: \(removed)")
+        }
+      }
+    }
+
     // MARK: The service
 
     private static let secrets = [

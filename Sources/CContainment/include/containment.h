@@ -23,6 +23,10 @@ bool containment_has_seccomp(void);
 /// Changes to another account without groups, for good. Returns 0 or an errno.
 int containment_become(uint32_t user, uint32_t group);
 
+/// Gives up all capabilities, also the ambient ones, which a supervisor may have given to this account and its programs.
+/// Returns 0 or an errno.
+int containment_drop_capabilities(void);
+
 /// Leaves this thread, and the program that it executes, only these files and folders, to read and execute. A missing
 /// one is skipped. Returns 0 or an errno.
 int containment_keep_files(const char *const *readable, size_t count);
