@@ -1,12 +1,20 @@
 #!/bin/sh
-# Runs once, in PostgreSQL's container, when its database is made: creates the owner of the tables, which migrates, and
-# the role of the service and the worker, which gets its rights from `muster migrate`.
+# Makes the database, and its two roles: the owner of the tables, which migrates, and the role of the service and the
+# worker, which gets its rights from `muster migrate`. PostgreSQL's container runs this once, when it makes its first
+# database. Run it again, as the superuser in POSTGRES_USER, to set other passwords.
 set -eu
-psql --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
+psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
   --set owner_password="$POSTGRES_OWNER_PASSWORD" --set service_password="$POSTGRES_SERVICE_PASSWORD" <<'SQL'
-CREATE ROLE muster_owner LOGIN PASSWORD :'owner_password';
-CREATE ROLE muster LOGIN PASSWORD :'service_password';
-CREATE DATABASE muster OWNER muster_owner;
-REVOKE CONNECT ON DATABASE muster FROM PUBLIC;
-GRANT CONNECT ON DATABASE muster TO muster_owner, muster;
+SELECT format('CREATE ROLE %I', name)
+FROM unnest(ARRAY['muster_owner', 'muster']) AS name
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
+\gexec
+ALTER ROLE muster_owner LOGIN PASSWORD :'owner_password';
+ALTER ROLE muster LOGIN PASSWORD :'service_password';
+SELECT 'CREATE DATABASE muster OWNER muster_owner'
+WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
+\gexec
+-- Otherwise, each role of a server may connect to each of its databases, and make temporary tables there.
+REVOKE ALL ON DATABASE muster, postgres, template1 FROM PUBLIC;
+GRANT CONNECT ON DATABASE muster TO muster;
 SQL
