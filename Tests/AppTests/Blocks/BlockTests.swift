@@ -32,6 +32,27 @@ import Testing
     }
   }
 
+  /// docs/accounts.md says so.
+  @Test func `what needs no account does not know of a block: the page of a link, and the URL of a picture`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let picture = try await ana.show(Sample.png())
+      try await ana.block(ben)
+      #expect(try await ben.join(link.token, expecting: 404).problem == "link-not-found")
+      #expect(try await ben.send("GET", "users/\(ana.id)").status == 404)
+      #expect(try await app.send("GET", "/e/\(link.token)").status == 200)
+      #expect(try await app.fetch(picture).status == 200)
+      // A new picture has another URL.
+      #expect(try await ana.show(Sample.png(1)) != picture)
+      #expect(try await app.fetch(picture).status == 404)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a blocked pair gets the same responses as for unknown ids, in both directions`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
