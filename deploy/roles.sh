@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the database, and its two roles: the owner of the tables, which migrates, and the role of the service and the
-# worker, which gets its rights from `muster migrate`. PostgreSQL's container runs this once, when it makes its first
-# database. Run it again, as the superuser in POSTGRES_USER, to set other passwords.
+# Creates the database and its two roles: the owner of the tables, which migrates, and the role of the service and the
+# worker, which gets its rights from `muster migrate`. PostgreSQL's container runs this once, when it initializes its
+# first database. To set other passwords, run it again as the superuser in POSTGRES_USER.
 set -eu
 psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
   --set owner_password="$POSTGRES_OWNER_PASSWORD" --set service_password="$POSTGRES_SERVICE_PASSWORD" <<'SQL'

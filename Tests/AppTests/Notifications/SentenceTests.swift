@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// The sentences of notifications, and the table from which apps translate them.
+/// The sentences of notifications, and the file from which apps translate them.
 @Suite struct SentenceTests {
   private static let now = Timestamp.now()
 
@@ -62,14 +62,14 @@ import Testing
     let parts: [String]
   }
 
-  /// The table of the guide, by key.
+  /// The sentences that apps translate, by key. A comment above each names its arguments.
   private static func table() throws -> [String: Row] {
-    let guide = try String(contentsOf: Program.checkout.appending(path: "docs/notifications.md"), encoding: .utf8)
+    let file = Program.checkout.appending(path: "docs/Localizable.strings")
     var table: [String: Row] = [:]
-    for line in guide.split(separator: "\n") {
-      guard let match = line.wholeMatch(of: /\| `([^`]+)` \| `([^`]+)` \|(.*)\|/) else { continue }
-      let parts = match.3.split(separator: ",").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) }
-      table[String(match.1)] = Row(format: String(match.2), parts: parts.filter { !$0.isEmpty })
+    for match in try String(contentsOf: file, encoding: .utf8).matches(of: /\/\* (.*) \*\/\n"([^"]+)" = "([^"]+)";\n/) {
+      let parts = match.1 == "no arguments" ? [] : match.1.split(separator: ", ").map(String.init)
+      #expect(
+        table.updateValue(Row(format: String(match.3), parts: parts), forKey: String(match.2)) == nil, "\(match.2)")
     }
     return table
   }
@@ -78,14 +78,14 @@ import Testing
     try JSON(parsing: Notice.rendered(notice.payload, at: Self.now).text.utf8)
   }
 
-  @Test func `the guide's table has every sentence, with its arguments in order`() throws {
+  @Test func `the strings to translate are all sentences, with their arguments in order`() throws {
     let table = try Self.table()
     var (keys, types): (Set<String>, Set<String>) = ([], [])
     for notice in Self.notices {
       let payload = try rendered(notice)
       let key = try #require(payload["locKey"].string)
       let args = payload["locArgs"].array.compactMap(\.string)
-      let row = try #require(table[key], "\(key) is not in the table")
+      let row = try #require(table[key], "\(key) is not in the file")
       var sentence = row.format
       for (index, arg) in args.enumerated() { sentence = sentence.replacing("%\(index + 1)$@", with: arg) }
       #expect(payload["message"].string == sentence, "\(key)")
