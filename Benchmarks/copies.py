@@ -2,7 +2,7 @@
 """Compares two ways to keep an app's copies on disk: a file for each collection, and SQLite with a row for each item.
 
 The copies are those of a user with 200 friends, 100 events and 50 items in the inbox, by size. Both ways promise the
-same: a copy outlives the process, but the last changes may be lost in a power failure. A file is written beside the old
+same: a copy outlives the process, but the last changes may be lost in a power failure. A file is written next to the old
 one and renamed. SQLite uses its write-ahead log, with synchronous=NORMAL.
 """
 

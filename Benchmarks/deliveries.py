@@ -131,7 +131,7 @@ class Service(Program):
         return response["user"]["id"], response["accessToken"]
 
     def befriend(self, one, other):
-        # Two crossing requests make friends at once.
+        # Two crossing requests make friends immediately.
         self.ask("POST", "friend-requests", {"receiverId": other[0]}, one[1], 201)
         self.ask("POST", "friend-requests", {"receiverId": one[0]}, other[1], 200)
 

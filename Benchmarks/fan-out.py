@@ -194,7 +194,7 @@ def main():
         end = time.monotonic() + 300
         while query("SELECT count(*) FROM notification_queue") != "0":
             if time.monotonic() > end:
-                raise SystemExit("the queue is not empty after five minutes: run `muster worker` beside this script")
+                raise SystemExit("the queue is not empty after five minutes: run `muster worker` alongside this script")
             time.sleep(0.1)
 
     def burst(count):

@@ -72,7 +72,7 @@ def main():
 
     connection = Connection(address)
     for guest in guests:
-        # Two crossing requests make friends at once. Some users are friends already.
+        # Two crossing requests make friends immediately. Some users are already friends.
         ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": host[0]}, guest[2], 200, 201, 409)
         ask(connection, "POST", "/api/v1/friend-requests", {"receiverId": guest[0]}, host[2], 200, 409)
     plan = {

@@ -1,4 +1,4 @@
-"""The decoder of pictures: programs of an attacker in its place, and what they get and cost."""
+"""The picture decoder: programs of an attacker in its place, what they get, and what they cost."""
 import contextlib
 import os
 import shutil

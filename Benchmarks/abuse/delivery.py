@@ -159,7 +159,7 @@ def retry_against_cancel(lab):
 
     cancelled, others = [], []
     for retry_first in (False, True):
-        # With an unreadable secret, deliveries become dead letters at once.
+        # With an unreadable secret, deliveries become dead letters immediately.
         psql.run("UPDATE devices SET sealed_secret = '\\x00'")
         worker = lab.worker()
         request, cancel = dead_request(f"cancelling{retry_first}")

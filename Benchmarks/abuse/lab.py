@@ -125,7 +125,7 @@ class Service(Program):
         return self.call("POST", f"cache/validate/{user.id}", {}, user.token, timeout=5)
 
     def befriend(self, one, other):
-        # Two crossing requests make friends at once.
+        # Two crossing requests make friends immediately.
         self.ask(one, "POST", "friend-requests", {"receiverId": other.id})
         self.ask(other, "POST", "friend-requests", {"receiverId": one.id})
 

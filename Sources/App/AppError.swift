@@ -1,4 +1,4 @@
-/// An error that is reported to the client. Each one is declared beside the code that throws it, as an extension of
+/// An error that is reported to the client. Each one is declared next to the code that throws it, as an extension of
 /// this type.
 public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Sendable {

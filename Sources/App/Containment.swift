@@ -1,7 +1,7 @@
 import CContainment
 import Foundation
 
-/// Keeps the secrets of this process from others, and contains programs that read what strangers have sent.
+/// Keeps the secrets of this process from others, and sandboxes programs that read input from strangers.
 ///
 /// A contained program runs at low priority, with limits of memory, time and threads. It has no network, starts no
 /// processes, writes no files, and reads only those of the system. See docs/deploying.md for what holds on which
@@ -40,7 +40,7 @@ public enum Containment {
     #endif
   }
 
-  /// What a program is kept from, and how this machine does it: nil if it cannot.
+  /// The restrictions on a program, and this machine's mechanism for each: nil if there is none.
   static var measures: [(of: String, by: String?)] {
     #if os(Linux)
       let version = containment_landlock_version()

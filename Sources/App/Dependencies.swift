@@ -62,8 +62,8 @@ public final class Dependencies: Sendable {
   ///   - lockWait: how long a statement waits for a lock.
   ///   - queuesWrites: false lets writes to one user or event wait in the database, as writes of several processes do.
   ///   - hostAge: seconds after which an account causes mails to strangers, although it has not verified an address.
-  ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
-  ///   - launcher: the executable `muster`, which contains the decoder. By default, that of this process.
+  ///   - decoderPath: the folders of the picture decoder. By default, those in `PATH`.
+  ///   - launcher: the executable `muster`, which sandboxes the decoder. By default, that of this process.
   ///   - picturePatience: how long an uploaded picture may take.
   ///   - zones: the time zones; nil for those of the configuration's folder.
   public init(

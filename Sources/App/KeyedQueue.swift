@@ -36,7 +36,7 @@ final class KeyedQueue: Sendable {
   }
 
   /// Runs `body` when it is the caller's turn at all of the keys. All callers take their keys in the same order, so
-  /// that no two deadlock. Cancelling the task ends the wait at once.
+  /// that no two deadlock. Cancelling the task ends the wait immediately.
   ///
   /// - Throws: ``AppError/contended`` if too many writes already wait, or if the wait took too long.
   func turn<Value: Sendable>(at keys: [Key], _ body: () async throws -> Value) async throws -> Value {
@@ -64,7 +64,7 @@ final class KeyedQueue: Sendable {
     return ordered
   }
 
-  /// Takes keys in their order, up to the first that another write holds. Mostly all are free, and there is no wait.
+  /// Takes keys in their order, up to the first that another write holds. Usually all are free and nothing waits.
   ///
   /// - Returns: the number of keys taken.
   private func takeFree(_ keys: [Key]) -> Int {

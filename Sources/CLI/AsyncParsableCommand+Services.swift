@@ -50,7 +50,7 @@ extension AsyncParsableCommand {
   }
 }
 
-/// Logs that the services run. From now on, signals stop them in order.
+/// Logs that the services run. From now on, signals stop them gracefully.
 private struct Announcement: Service {
   let zones: ZoneDatabase?
   let logger: Logger

@@ -18,7 +18,7 @@ public final class EmbeddedPostgres: Sendable {
   /// The folder that contains the cluster: the requested one, or a folder under `/var/lib/muster` for a cluster of
   /// root.
   public let folder: String
-  /// The server's main process. SIGINT shuts it down at once, in an orderly way.
+  /// The server's main process. SIGINT shuts it down immediately, but cleanly.
   public let postmasterPID: Int32
 
   private let home: ClusterFolder

@@ -25,7 +25,7 @@ public final class MusterClient: Sendable {
   /// - Parameters:
   ///   - baseURL: where the server is, without `/api/v1`, such as `https://muster.example`.
   ///   - tokens: where the tokens are kept between launches.
-  ///   - transport: what carries the requests.
+  ///   - transport: carries the requests.
   ///   - retries: how often requests are repeated.
   public init(
     baseURL: URL, tokens: any TokenStore = MemoryTokenStore(), transport: any Transport = URLSessionTransport(),

@@ -1,6 +1,6 @@
-/// Combines concurrent reads by key into fewer statements. While few reads are in flight, each is sent at once as its
-/// own statement. Further reads wait in a batch, which is sent as one statement when a result arrives. No read waits
-/// for a batch to fill up, and the busier the server, the fewer statements it gets for the same number of reads.
+/// Combines concurrent reads by key into fewer statements. While few reads are in flight, each is sent immediately as
+/// its own statement. Further reads wait in a batch, which is sent as one statement when a result arrives. No read
+/// waits for a batch to fill up, and the busier the server, the fewer statements it gets for the same number of reads.
 ///
 ///     let titles = DataLoader(in: database) { (ids: [UUID], database) in
 ///       let rows = try await database.rows("SELECT id, title FROM events WHERE id = ANY(\(ids))")
@@ -21,8 +21,8 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
     @usableFromInline var lastSent = ContinuousClock.now
     @usableFromInline var asked: [Asked] = []
 
-    /// A read is sent at once while fewer keys than this are in flight: a few while callers are few, otherwise one, so
-    /// that batches grow.
+    /// A read is sent immediately while fewer keys than this are in flight: a few while callers are few, otherwise one,
+    /// so that batches grow.
     @usableFromInline var limit = few
 
     init() {}
@@ -49,8 +49,8 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   }
 
   @inlinable static var few: Int { 4 }
-  /// When the last statement was sent longer ago than this, the next read is sent at once, together with the waiting
-  /// ones.
+  /// When the last statement was sent longer ago than this, the next read is sent immediately, together with the
+  /// waiting ones.
   @inlinable static var patience: Duration { .milliseconds(20) }
 
   @usableFromInline let database: Database
@@ -70,7 +70,7 @@ public final class DataLoader<Key: Hashable & Sendable, Value: Sendable>: Sendab
   }
 
   /// The value of a key, or nil if it has none. Takes at most twice as long as a single read may take. Cancelling the
-  /// task ends its wait at once.
+  /// task ends its wait immediately.
   ///
   /// - Throws: the error of the read; ``PostgresError`` of kind `overloaded` if
   ///   ``Database/Configuration/maximumWaiting`` callers are already waiting.

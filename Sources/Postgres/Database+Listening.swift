@@ -47,10 +47,10 @@ extension Database {
 extension Database {
   /// Sends `NOTIFY channel` soon, outside the caller's transaction, to hint that listeners should look again.
   ///
-  /// This is only a hint: it may be lost silently or arrive twice, so nothing may depend on it. The call returns at
-  /// once and never fails. Calls are combined: the first is sent at once, and those of the next 50 ms are sent as one.
-  /// The hint does not wait for the caller's transaction, so call this after the commit. Sending works through a
-  /// pooler, but listening does not. Does nothing once the database is closed.
+  /// This is only a hint: it may be lost silently or arrive twice, so nothing may depend on it. The call returns
+  /// immediately and never fails. Calls are combined: the first is sent immediately, and those of the next 50 ms are
+  /// sent as one. The hint does not wait for the caller's transaction, so call this after the commit. Sending works
+  /// through a pooler, but listening does not. Does nothing once the database is closed.
   ///
   /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
   public func notify(_ channel: String) {
@@ -64,7 +64,7 @@ extension Database {
       let next = ContinuousClock.now + .milliseconds(50)
       do {
         // Not on a shared connection: NOTIFY waits for other transactions that are committing a NOTIFY, and the reads
-        // behind it would wait, too.
+        // behind it would also wait.
         try await runAlone("SELECT pg_notify(\(channel), '')")
       } catch {
         configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])

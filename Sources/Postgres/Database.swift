@@ -1,14 +1,14 @@
 import Logging
 import Synchronization
 
-/// A PostgreSQL database. An application creates one and keeps it for its whole life.
+/// A PostgreSQL database. An application creates one and keeps it for its whole lifetime.
 ///
 /// - Reads: ``send(_:)`` and the methods that ``Querying`` builds on it, from any number of tasks. They share a few
 ///   connections in pipeline mode. Their sessions are read-only, so a statement has no effect and is sent again on
 ///   another connection when its own breaks. If the session is not read-only, it is not sent again.
 /// - Writes: ``transaction(isolation:repeating:orAfter:_:)`` or ``execute(_:)``, on an exclusive connection of a pool.
 ///
-/// Every wait has a deadline. Cancelling the calling task ends its wait at once.
+/// Every wait has a deadline. Cancelling the calling task ends its wait immediately.
 public final class Database: Querying {
   @usableFromInline let configuration: Configuration
   /// Channels that were sent a hint within the last 50 ms, and whether another is due: see ``notify(_:)``.
@@ -69,8 +69,8 @@ public final class Database: Querying {
     self.slowPool = slowPool
   }
 
-  /// Runs tasks on the thread that receives this database's results, so that a task sends a statement and goes on with
-  /// its result without waking another thread:
+  /// Runs tasks on the thread that receives this database's results, so that a task sends a statement and continues
+  /// with its result without waking another thread:
   ///
   ///     await withTaskExecutorPreference(database.executor) { ... }
   ///
@@ -117,8 +117,8 @@ public final class Database: Querying {
     close()
   }
 
-  /// Closes all connections at once. Statements in flight fail, and sequences of notifications end. The database cannot
-  /// be used afterwards. A database that no variable refers to is closed, too.
+  /// Closes all connections immediately. Statements in flight fail, and sequences of notifications end. The database
+  /// cannot be used afterwards. A database is also closed when its last reference goes away.
   public func close() {
     closed.store(true, ordering: .relaxed)
     for shared in sharedConnections { shared.close() }

@@ -221,7 +221,7 @@ import Testing
       try FileManager.default.attributesOfItem(atPath: path)[.ownerAccountID] as? Int
     }
 
-    @Test func `a worker and a command forget their secrets, too`() async throws {
+    @Test func `a worker and a command also forget their secrets`() async throws {
       try await TestApp.run { app in
         let worker = try await Program(
           Program.path("muster"), ["worker"], environment: TestApp.environment(app.databaseURL))

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The guides name files of this repository. A file that moves must move in the guides, too.
+/// The guides name files of this repository. A file that moves must also move in the guides.
 @Suite struct DocumentationTests {
   /// Files that the recipes of CONTRIBUTING.md tell the reader to create.
   private static let examples: Set = [

@@ -180,7 +180,7 @@ import Testing
     #expect(queue.isIdle)
   }
 
-  @Test func `a write to two users waits for both, and writes to others go on`() async throws {
+  @Test func `a write to two users waits for both, and writes to others continue`() async throws {
     let queue = KeyedQueue()
     let (ana, ben) = (KeyedQueue.Key.user(.new()), KeyedQueue.Key.user(.new()))
     let holder = try await Holder(queue, at: max(ana, ben))

@@ -219,7 +219,7 @@ def fill_query(people, person, case):
     elif name_of(case) == "searchUsers":
         query.setdefault("query", people.pick(["an", "ben", "okafro", "Илић"]))
     elif name_of(case) == "streamNotifications":
-        # From the beginning of the inbox: the first event comes at once.
+        # From the beginning of the inbox: the first event comes immediately.
         case.headers.pop("Last-Event-ID", None)
         query["lastEventId"] = "0"
 

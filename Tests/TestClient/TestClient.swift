@@ -83,7 +83,7 @@ import MusterKit
     say("pending \(store.outbox.pending.count)")
   }
 
-  /// Prints a line at once.
+  /// Prints a line without buffering.
   private static func say(_ text: String) {
     FileHandle.standardOutput.write(Data((text + "\n").utf8))
   }

@@ -6,14 +6,14 @@ import Postgres
 public final class FaultProxy: Sendable {
   public enum Mode: Sendable, Equatable {
     case forward
-    /// Cuts new connections after at most this many bytes in one direction, by RST or by FIN. Some are slow, too.
+    /// Cuts new connections after at most this many bytes in one direction, by RST or by FIN. Some are also slow.
     case cut(within: Int)
     /// Accepts connections and bytes, but forwards nothing. A connection that lost bytes stays dead.
     case blackHole
     /// Drops the result of a COMMIT and everything after it, so that the client does not learn of the commit. Also
     /// applies to open connections.
     case holdCommits
-    /// Closes every new connection at once.
+    /// Closes every new connection immediately.
     case refuse
   }
 
@@ -147,7 +147,7 @@ public final class FaultProxy: Sendable {
     }
     state.withLock { state in
       let server = state.links.removeValue(forKey: number)?.server ?? -1
-      // A zero linger closes at once with RST and drops unsent data.
+      // A zero linger closes immediately with RST and drops unsent data.
       var none = linger(l_onoff: 1, l_linger: 0)
       if isReset { setsockopt(client, SOL_SOCKET, SO_LINGER, &none, socklen_t(MemoryLayout.size(ofValue: none))) }
       Foundation.close(client)
@@ -231,7 +231,7 @@ private enum Address: Sendable {
     private static let stream = Int32(SOCK_STREAM.rawValue)
   #endif
 
-  /// Prepares a socket: child processes do not inherit it, and it sends small chunks at once.
+  /// Prepares a socket: child processes do not inherit it, and it sends small chunks immediately.
   static func prepare(_ socket: Int32) {
     var yes: Int32 = 1
     _ = fcntl(socket, F_SETFD, FD_CLOEXEC)

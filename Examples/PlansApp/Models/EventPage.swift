@@ -44,7 +44,7 @@ final class EventPage {
     await load()
   }
 
-  /// Shows the answer at once. The store sends it now, or when there is a network again.
+  /// Shows the answer immediately. The store sends it now, or when there is a network again.
   func answer(_ status: AnswerStatus) async {
     do {
       try await store.perform(.answer(event: id, status))

@@ -9,7 +9,7 @@ import MusterKit
   /// For a badge.
   var unread: Int { items.count { $0.readAt == nil } }
 
-  /// Shows it as read at once, even without a network.
+  /// Shows it as read immediately, even without a network.
   func read(_ item: InboxItem) async {
     if item.readAt == nil { _ = try? await store.perform(.markRead([item.id])) }
   }

@@ -16,14 +16,14 @@ struct EmailAddress: Sendable, Hashable {
   private static let longestLabel = 63
   private static let longestDomain = 253
 
-  /// What is stored, shown and mailed: the name in NFC, as it was typed, and the domain as DNS has it.
+  /// The form that is stored, shown and mailed: the name in NFC, as it was typed, and the domain as DNS has it.
   let text: String
-  /// What is compared: the text with ASCII letters in lowercase. The column `email_key` has the same.
+  /// The form that is compared: the text with ASCII letters in lowercase. The column `email_key` has the same.
   let key: String
 
   /// Why a text is not an address, as a field's message.
   enum Fault: String, Error {
-    case length = "must have 3 to 254 characters"
+    case length = "must be 3 to 254 characters long"
     case form = "must be an e-mail address"
     case hyphen = "must not begin with a hyphen"
     case marks = "must not have more than 30 combining marks in a row"

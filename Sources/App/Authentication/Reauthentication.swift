@@ -1,8 +1,8 @@
 import Hummingbird
 import Postgres
 
-/// What a user presents before a risky change, so that it is the account's owner who makes it, and not someone else
-/// with their unlocked phone.
+/// The credential that a user presents before a risky change, so that the account's owner makes it, and not someone
+/// else with their unlocked phone.
 enum Reauthentication: Sendable {
   case password(String)
   /// A fresh identity token of a linked provider.
@@ -119,7 +119,7 @@ extension AppError {
     .forbidden, "identity-not-proven", "This identity token is invalid, too old, or not linked to the account.")
   static let wrongCode = AppError(
     .forbidden, "wrong-code",
-    "This code is wrong, used or expired, or too many wrong codes were tried. Request another one.")
+    "This code is wrong, expired or already used, or too many wrong codes were tried. Request another one.")
   static let emailUnverified = AppError(
     .conflict, "email-unverified",
     """

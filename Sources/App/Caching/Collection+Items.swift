@@ -1,7 +1,8 @@
 import Postgres
 
 extension Collection {
-  /// What a collection's GET sends to a user, and the stamp of the same snapshot. A single object is a list of one.
+  /// The items that a collection's GET sends to a user, and the stamp of the same snapshot. A single object is a list
+  /// of one.
   typealias Items = List<any JSONWritable & Sendable>
 
   /// Reads a page of the items, in one statement.

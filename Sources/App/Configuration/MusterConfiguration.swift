@@ -194,7 +194,7 @@ extension MusterConfiguration {
     return url
   }
 
-  /// Neither value is quoted, because a URL may contain a password, too.
+  /// Neither value is quoted, because a URL may also contain a password.
   private static func mailWebhook(_ variables: Variables, allowsPlainHTTP: Bool) throws -> MailWebhook? {
     let secret = try variables.parsed(.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") { WebhookSecret($0) }
     let form = "an https URL, or an http one with \(Variable.allowsPrivateWebhooks.name)=on"

@@ -63,7 +63,7 @@ public struct Variable: Sendable {
     "MUSTER_PGBOUNCER", "off", "`on` if `DATABASE_URL` points to PgBouncer in transaction mode")
   static let maximumConnections = Variable(
     "MUSTER_MAX_CONNECTIONS", without: "the limit of open files, minus a reserve",
-    "the maximum number of client connections; further ones are closed at once")
+    "the maximum number of client connections; further ones are refused")
   static let connectionsPerAddress = Variable(
     "MUSTER_CONNECTIONS_PER_ADDRESS", "256",
     "the same per IPv4 address or IPv6 /64; `0` for no limit; trusted proxies are exempt")

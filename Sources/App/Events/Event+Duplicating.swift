@@ -25,7 +25,7 @@ extension Event {
     let old: Plan = try await lock(id, by: host, in: change)["plan"]
     // With a made-up offset, a worker that knows the zone would move the copy.
     guard let zone = zones[old.timeZone] else {
-      throw AppError.invalid("startTime", .outOfRange, "is in a time zone that is unknown here")
+      throw AppError.invalid("startTime", .outOfRange, "is in a time zone that this server does not know")
     }
     let (plan, offsets) = old.moved(to: times, in: zone, rules: zones.version)
     guard plan.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Plan.endRule) }

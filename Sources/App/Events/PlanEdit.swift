@@ -28,7 +28,9 @@ struct PlanEdit: Sendable {
       if case .instant(let time) = given, time == old, !isMoved, let offset {
         return ZonedTime(time: time, offset: offset)
       }
-      guard let zone else { throw AppError.invalid("timeZone", .required, "is unknown here: set another one") }
+      guard let zone else {
+        throw AppError.invalid("timeZone", .required, "is unknown to this server: set another one")
+      }
       return zone.time(given)
     }
     func clearable(_ edit: Edit<GivenTime?>, _ old: Timestamp?, _ offset: Int?) throws -> ZonedTime? {

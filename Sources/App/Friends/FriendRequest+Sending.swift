@@ -5,7 +5,7 @@ extension FriendRequest {
   enum Sent: Sendable {
     case created(FriendRequest)
     case alreadyPending(FriendRequest)
-    /// The receiver had sent a request too, so the two are friends now.
+    /// The receiver had also sent a request, so the two are now friends.
     case accepted(FriendRequest)
   }
 

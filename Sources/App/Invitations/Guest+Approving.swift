@@ -1,6 +1,6 @@
 import Postgres
 
-/// What hosts do about guests who came through a link with approval.
+/// Hosts' decisions about guests who came through a link with approval.
 extension Guest {
   /// Approves a guest who waits for it. An invitee becomes `invited`, and is notified. A visitor's wanted answer
   /// applies, by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.

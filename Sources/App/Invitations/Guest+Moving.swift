@@ -1,6 +1,6 @@
 import Postgres
 
-/// What answers of invitees and of visitors have in common.
+/// The steps that answers of invitees and of visitors share.
 extension Guest {
   /// The row of a guest.
   enum Key: Sendable {

@@ -1,10 +1,10 @@
 import Postgres
 
-/// What hosts do about answers.
+/// Hosts' actions on answers.
 extension Invitation {
   /// Sets the answer of a guest on behalf of a host, even after the deadline. The rules of the guest's own answers
   /// apply: "going" to a full event puts the guest on the waiting list. The other hosts are notified. An invitee is
-  /// notified, too, and a visitor with a confirmed address gets a mail.
+  /// also notified, and a visitor with a confirmed address gets a mail.
   ///
   /// - Throws: ``AppError/guestNotFound`` if the host sees no such guest.
   static func set(

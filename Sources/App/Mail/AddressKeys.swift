@@ -30,7 +30,7 @@ struct AddressKeys: Sendable {
 
   // MARK: Opting out
 
-  /// The token of a link that ends all mails to a mailbox. It holds the fingerprint alone, and works for ever.
+  /// The token of a link that ends all mails to a mailbox. It holds the fingerprint alone, and works forever.
   func optOutToken(of mailbox: Mailbox) -> String? {
     keys.token(Self.label, fingerprint("mailbox", mailbox.text), kid: keys.signing.kid)
   }

@@ -2,14 +2,14 @@ import Foundation
 import Postgres
 
 /// Decides whether a mail that anyone can cause may leave: one to an address that no one has proven to the account or
-/// event that the mail is about. Codes and resets for the owners of proven addresses pass here too, but use up budgets of
-/// their own, so that strangers' forms never stop them.
+/// event that the mail is about. Codes and resets for the owners of proven addresses also pass here, but use up budgets
+/// of their own, so that strangers' forms never stop them.
 ///
 /// It counts in a short transaction of its own, before the change that queues the mail locks anything. A row is an
 /// attempt at its own time: nothing is booked ahead. Only mails that may leave are counted, so a flood writes no more
 /// rows than the limits allow.
 struct MailGate: Sendable {
-  /// What asks for a mail.
+  /// A request for a mail.
   enum Kind: String, Sendable, SQLValue {
     case visitorConfirm = "visitor-confirm"
     case verifyEmail = "verify-email"
@@ -19,7 +19,7 @@ struct MailGate: Sendable {
   }
 
   struct Attempt: Sendable {
-    /// What asks: the same for a request that is repeated.
+    /// The request's id, which stays the same when it is repeated.
     let id: UUID
     /// How often it has asked, this time included.
     var ordinal = 1
@@ -45,7 +45,7 @@ struct MailGate: Sendable {
   enum Verdict: Sendable {
     case open(Pass)
     case held(Limit)
-    /// The mailbox's reader wants no such mails.
+    /// The mailbox has opted out of such mails.
     case optedOut
 
     var pass: Pass? { if case .open(let pass) = self { pass } else { nil } }

@@ -1,8 +1,7 @@
 import Foundation
 import Postgres
 
-/// The mailboxes whose readers want no mails that anyone can cause. What is stored are fingerprints: see
-/// ``AddressKeys``.
+/// The mailboxes that have opted out of mails from strangers, stored as fingerprints: see ``AddressKeys``.
 public struct MailOptOuts: Sendable {
   let keys: AddressKeys
 

@@ -30,7 +30,7 @@ public struct OutgoingMail: Sendable {
   /// Ends all mails to the address that anyone can cause: for a link in the mail, and for the header `List-Unsubscribe`
   /// (RFC 8058). Nil for a proven address.
   public var optOutURL: String?
-  /// What a mail to a visitor says.
+  /// The contents of a mail to a visitor.
   public var letter: VisitorLetter?
 }
 
@@ -79,7 +79,7 @@ extension OutgoingMail {
     }
   }
 
-  /// What is read again before a mail is sent.
+  /// The facts that are read again before a mail is sent.
   private struct Reread {
     let expiry: Expiry
     /// The address, unless the account has proven it.

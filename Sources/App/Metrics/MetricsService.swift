@@ -52,7 +52,7 @@ private struct MetricsService: Service {
     } catch let error as ListenError {
       guard !isChosen else { throw ListenError(description: "MUSTER_METRICS_LISTEN: \(error)") }
       logger.warning("this process serves no metrics: check MUSTER_METRICS_LISTEN", metadata: ["reason": "\(error)"])
-      // If this service returned, the other services would stop, too. The wait throws only when cancelled, which also
+      // If this service returned, the other services would also stop. The wait throws only when cancelled, which also
       // ends it.
       try? await gracefulShutdown()
     }
@@ -122,7 +122,7 @@ private struct MetricsService: Service {
   private func writeReports(to text: inout MetricsText) async {
     do {
       let count = try await Report.countOpen(in: database)
-      text.family("muster_reports_open", .gauge, "Reports that wait for an operator.")
+      text.family("muster_reports_open", .gauge, "Open reports.")
       text.sample("muster_reports_open", "", Double(count))
     } catch {
       logger.warning("the reports cannot be counted", metadata: ["error": "\(error)"])
@@ -133,7 +133,7 @@ private struct MetricsService: Service {
   private func writeOptOuts(to text: inout MetricsText) async {
     do {
       let count = try await MailOptOuts.count(in: database)
-      text.family("muster_mail_optouts", .gauge, "E-mail addresses whose readers want no mails that anyone can cause.")
+      text.family("muster_mail_optouts", .gauge, "E-mail addresses that have opted out of mails from strangers.")
       text.sample("muster_mail_optouts", "", Double(count))
     } catch {
       logger.warning("the opt-outs cannot be counted", metadata: ["error": "\(error)"])

@@ -100,7 +100,7 @@ public struct NotificationWorker: Service {
         let found = progress.notices > 0
         if found { dispatcher.wake() }
         let end = ContinuousClock.now
-        // Under load, a step that begins at once finds few notices, and costs almost as much as one with many.
+        // Under load, a step that starts immediately finds few notices, and costs almost as much as one with many.
         let rest = found && !progress.isAtLimit ? min(end - start, Self.longestRest) : .zero
         polling.end(at: end, found: found, mayHaveMore: progress.isAtLimit, wasFull: isFull, rest: rest)
       } catch {

@@ -15,7 +15,7 @@ public struct ReportEntry: Sendable, Encodable {
   public let guestId: String?
   /// The share link on whose page someone reported the event.
   public let linkId: String?
-  /// The present username of the reported user, or of the event's creator; nil for a visitor, and if the account is
+  /// The current username of the reported user, or of the event's creator; nil for a visitor, and if the account is
   /// deleted.
   public let owner: String?
   /// The reported content, by its name, as it was at the time of the report.

@@ -1,6 +1,6 @@
 import Postgres
 
-/// What a visitor does on their own page.
+/// Actions of a visitor on their own page.
 extension Visitor {
   /// Changes a visitor's answer, by the rules of invitees' answers. While a visitor waits for approval, only the wanted
   /// answer changes.

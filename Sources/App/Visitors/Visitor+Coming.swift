@@ -3,7 +3,7 @@ import Postgres
 
 /// Becoming a guest through a link's form.
 extension Visitor {
-  /// What the form says.
+  /// The contents of the form.
   struct Draft: Sendable {
     let name: String
     let answer: Invitation.Status
@@ -13,7 +13,7 @@ extension Visitor {
     var needsEmail = true
   }
 
-  /// Adds a visitor through a share link. The answer counts at once, unless the link asks for approval. An answer
+  /// Adds a visitor through a share link. The answer counts immediately, unless the link asks for approval. An answer
   /// with an address is deleted a day later, unless the reader of the address's mail confirms it, or a host keeps the
   /// answer. A form that is sent again changes nothing, and brings no one back who is gone.
   ///
@@ -113,7 +113,7 @@ extension Visitor {
     change.notify(hosts, about: notice(event, title, id, name, group, wanting: answer, by: host))
   }
 
-  /// What hosts hear of a visitor. A visitor who declines needs no approval.
+  /// The notice to the hosts about a visitor. A visitor who declines needs no approval.
   static func notice(
     _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
     wanting answer: Invitation.Status, by host: User.ID? = nil

@@ -75,10 +75,10 @@ extension Visitor {
     return merged
   }
 
-  /// Merges a marked visitor into an account, and notifies the account. Without an invitation, the account gets one with
-  /// the visitor's state and place in the line, and an invitation without an answer gets them too. Any other answer of
-  /// the account stays, and the visitor's is proposed. A host, a user hidden from a host, and a former co-host cannot be a
-  /// guest: the visitor is removed.
+  /// Merges a marked visitor into an account, and notifies the account. Without an invitation, the account gets one
+  /// with the visitor's state and place in the line, and so does an invitation without an answer. Any other answer of
+  /// the account stays, and the visitor's is proposed. A host, a user hidden from a host, and a former co-host cannot
+  /// be a guest: the visitor is removed.
   static func merge(_ id: ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
     guard let found = try await find(id, at: event, of: user, isProposed: false, in: change) else { return }
     guard found.isOwner else {

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// What a mail to a visitor says, read when it is sent.
+/// The contents of a mail to a visitor, read when it is sent.
 public struct VisitorLetter: Sendable {
   /// The visitor's page. The link proves that its reader reads the address's mail.
   public let url: String

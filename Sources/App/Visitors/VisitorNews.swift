@@ -1,7 +1,7 @@
 import Postgres
 
-/// What the hosts of an event hear of visitors' answers. Anyone who has a link can send answers, so hosts get the first
-/// one at once, and those of the following minute as one notification.
+/// Notifications to the hosts of an event about visitors' answers. Anyone who has a link can send answers, so hosts get
+/// the first one immediately, and those of the following minute as one notification.
 ///
 /// An answer that waits is marked in the visitor's row, in the transaction of the answer. The notification is made of the
 /// marked rows when it is due, so it never names a visitor who is gone by then.
@@ -11,7 +11,7 @@ enum VisitorNews {
   /// The most visitors whom a notification names.
   private static let maximumNamed = 3
 
-  /// What hosts have heard before an answer.
+  /// The hosts' notifications before an answer.
   struct Recent: Sendable {
     /// Whether the answer waits for the next notification.
     let waits: Bool

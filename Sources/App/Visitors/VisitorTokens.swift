@@ -20,7 +20,7 @@ struct VisitorTokens: Sendable {
     forms = FormTokens(keys: keys)
   }
 
-  /// What a path of `/g/` names.
+  /// The parts of a path of `/g/`.
   struct PageToken {
     let id: Visitor.ID
     let kid: String

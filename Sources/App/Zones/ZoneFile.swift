@@ -53,7 +53,7 @@ struct ZoneFile {
   }
 
   private static func header(_ reader: inout Reader) throws(Malformed) -> Header {
-    guard try reader.take(4).elementsEqual("TZif".utf8) else { throw Malformed(reason: "it is no time zone file") }
+    guard try reader.take(4).elementsEqual("TZif".utf8) else { throw Malformed(reason: "it is not a time zone file") }
     let version = try reader.take(16).first ?? 0
     var counts: [Int] = []
     for _ in 0..<6 {

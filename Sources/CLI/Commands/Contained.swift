@@ -2,10 +2,11 @@ import App
 import ArgumentParser
 import Foundation
 
-/// Not for people: `serve` starts the decoder of pictures by it.
+/// Not for people: `serve` starts the picture decoder with it.
 struct Contained: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: Containment.command, abstract: "Run a program without the network and the files of this account.",
+    commandName: Containment.command,
+    abstract: "Run a program without access to the network and to this account's files.",
     shouldDisplay: false)
 
   /// As of a shell, for a command that cannot be executed.

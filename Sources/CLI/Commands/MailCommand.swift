@@ -4,14 +4,14 @@ import Postgres
 
 struct MailCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "mail", abstract: "Look into mails that are not sent.", subcommands: [Suppressed.self])
+    commandName: "mail", abstract: "Find out which mails are not sent.", subcommands: [Suppressed.self])
 
   struct Suppressed: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Count the addresses whose readers want no mails, or say whether one of them does.",
-      discussion: "The database has no addresses, only MACs. So the command needs the keys of `muster worker`.")
+      abstract: "Count the addresses that have opted out of mails from strangers, or check one.",
+      discussion: "The database contains only MACs of addresses, so the command needs the keys of `muster worker`.")
 
-    @Argument(help: "An e-mail address. Without it, the command prints how many there are.")
+    @Argument(help: "The e-mail address to check. Without it, the command prints the count.")
     var address: String?
 
     @Flag(help: "Print JSON, for scripts.")

@@ -11,7 +11,7 @@ struct ReportsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "List open reports, oldest first, with the reported content as it was at that time.")
 
-    @Flag(help: "List closed reports, too, latest first.")
+    @Flag(help: "Also list closed reports, latest first.")
     var all = false
 
     @Option(help: "The maximum number of reports.")
@@ -35,7 +35,7 @@ struct ReportsCommand: AsyncParsableCommand {
 
   struct Close: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Close a report. It is deleted 90 days later, or at once if the reported account is deleted.")
+      abstract: "Close a report. It is deleted 90 days later, or as soon as the reported account is deleted.")
 
     @OptionGroup var report: ReportArgument
 
@@ -44,7 +44,7 @@ struct ReportsCommand: AsyncParsableCommand {
 
     func validate() throws {
       guard note.map(\.unicodeScalars.count) ?? 0 <= Report.maximumText else {
-        throw ValidationError("--note must have at most \(Report.maximumText) characters.")
+        throw ValidationError("--note must be at most \(Report.maximumText) characters long.")
       }
     }
 
@@ -72,7 +72,7 @@ extension ReportsCommand {
 
   struct Picture: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Write the picture of a reported user to stdout, as it was at that time: a JPEG.")
+      abstract: "Write the reported user's picture, as reported, to stdout (JPEG).")
 
     @OptionGroup var report: ReportArgument
 

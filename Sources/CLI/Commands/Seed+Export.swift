@@ -40,7 +40,7 @@ extension Seed {
   }
 }
 
-/// A service, so that a signal ends it in order: PostgreSQL must not keep running.
+/// A service, so that a signal stops it gracefully: PostgreSQL must not keep running.
 private struct ExportService: Service {
   let export: SeedExport
   let folder: URL

@@ -48,7 +48,7 @@ extension Seed {
     @Option(help: "The number of users. Each has about 50 friends, and two events with about 10 guests.")
     var users = 100_000
 
-    @Option(help: "The random seed. The same seed makes the same data.")
+    @Option(help: "The random seed. The same seed produces the same data.")
     var seed: UInt64 = 1
 
     @Flag(help: "Seed even if the database already has users.")

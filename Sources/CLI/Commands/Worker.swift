@@ -40,7 +40,7 @@ struct Worker: AsyncParsableCommand {
   }
 }
 
-/// Runs the worker once, as a service, so that it also stops in order.
+/// Runs the worker once, as a service, so that it also stops gracefully.
 private struct Once: Service {
   let worker: NotificationWorker
 

@@ -57,7 +57,8 @@ private struct DevelopmentService: Service {
   let logger: Logger
 
   func run() async throws {
-    // If a stop is requested while the cluster starts, the start completes first, and the cluster then stops in order.
+    // If a stop is requested while the cluster starts, the start completes first, and the cluster then stops
+    // gracefully.
     if resets { try await EmbeddedPostgres.erase(folder) }
     let cluster = try await EmbeddedPostgres.start(in: folder) { say($0) }
     do {
@@ -99,7 +100,7 @@ private struct DevelopmentService: Service {
         // Their secrets are sealed with the published keys. First, so that it is repeated if the program is killed.
         try await Device.removeWebhooks(in: dependencies.database)
         try settings.save(to: cluster)
-        say("The service has keys of its own from now on. Log in again on every device, and register webhooks again.")
+        say("From now on, the service has its own keys. Log in again on every device, and re-register webhooks.")
       }
       let clientURL =
         configuration.publicURL ?? PublicURL.of(host, port: port, isSecure: configuration.certificate != nil)

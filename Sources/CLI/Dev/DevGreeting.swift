@@ -1,6 +1,6 @@
 import App
 
-/// What `muster dev` prints when it is up.
+/// The text that `muster dev` prints when it is up.
 struct DevGreeting {
   /// The base URL for clients.
   let url: String

@@ -2,7 +2,7 @@ import App
 import EmbeddedPostgres
 import Foundation
 
-/// What `muster dev` keeps with its data from run to run.
+/// Settings that `muster dev` keeps with its data from run to run.
 struct DevSettings: Codable {
   struct Keys: Codable {
     var access = SigningKeys.generate()

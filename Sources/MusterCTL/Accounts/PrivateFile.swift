@@ -2,7 +2,7 @@ import Foundation
 
 /// Files that their owner alone may read, in folders that their owner alone may open.
 enum PrivateFile {
-  /// Replaces a file at once: a reader sees the old content or the new.
+  /// Replaces a file atomically: a reader sees the old content or the new.
   static func write(_ data: Data, to file: URL) throws {
     let folder = file.deletingLastPathComponent()
     let draft = folder.appending(path: ".\(file.lastPathComponent).\(UUID().uuidString)")

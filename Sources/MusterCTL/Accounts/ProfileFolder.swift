@@ -1,7 +1,7 @@
 import Foundation
 import MusterKit
 
-/// What this machine keeps for one user: the service in use and, for each service, the tokens and copies of lists.
+/// This machine's data of one user: the service in use and, for each service, the tokens and copies of lists.
 ///
 /// ```
 /// ~/.config/muster/PROFILE/server               the URL of the service in use

@@ -1,6 +1,6 @@
 import MusterKit
 
-/// What a validation found about one list, and why the copy was stale.
+/// The result of validating one list, and why the copy was stale.
 struct CopyChange {
   enum Item: Equatable {
     case new(String)

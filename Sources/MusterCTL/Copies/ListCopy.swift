@@ -11,7 +11,7 @@ struct ListCopy: Codable, Equatable {
   /// The service names no more keys in a verdict.
   static let firstPart = 500
 
-  /// What the service needs to know of the copy, to send only what has changed.
+  /// A claim about the copy, so that the service sends only changed items.
   var claim: Claim {
     let claimed = keys.prefix(ListCopy.firstPart).compactMap { key in items[key].map { (key, $0.digest) } }
     return Claim(timestamp: timestamp, items: Dictionary(claimed) { first, _ in first })
@@ -55,7 +55,7 @@ extension CacheCollection {
     }
   }
 
-  /// What people call an item.
+  /// The name of an item, for people.
   func name(of item: JSONValue) -> String {
     let name: JSONValue? =
       switch self {

@@ -1,7 +1,7 @@
 import Foundation
 import MusterKit
 
-/// What the program says about an error, and its exit status.
+/// The program's message about an error, and its exit status.
 struct ErrorReport {
   let status: ProgramExit
   private let line: String

@@ -1,6 +1,6 @@
 import MusterKit
 
-/// What a refusal of the service means for the user of this program, as one line.
+/// A refusal of the service, explained to the user of this program in one line.
 enum ProblemLine {
   static func text(for problem: Problem) -> String {
     var line = sentences[problem.type] ?? problem.detail ?? fallback(problem)
@@ -38,7 +38,7 @@ enum ProblemLine {
     .malformedRequest: "The service could not read the request: this musterctl may be too old.",
 
     .noToken: "You are not logged in. Use `musterctl login`.",
-    .invalidCode: "The code is wrong, used or expired. Request a new one with `musterctl login --code`.",
+    .invalidCode: "The code is wrong, expired or already used. Use `musterctl login --code` again.",
     .invalidIdentityToken: "Apple or Google did not confirm the identity.",
     .invalidNotification: "Apple did not sign this notification.",
     .invalidToken: "This service does not know your session. Use `musterctl login`.",
@@ -47,14 +47,14 @@ enum ProblemLine {
     .sessionEnded: "Your session has ended. Use `musterctl login`.",
     .wrongCredentials: "No account has this login and password.",
 
-    .anotherAccount: "This link is for another account than yours.",
+    .anotherAccount: "This link belongs to a different account.",
     .identityNotProven: "The Apple or Google identity could not be confirmed.",
     .linkOnlyShows: "This link only shows the event. Ask a host for an invitation.",
     .notAHost: "Only the hosts of the event may do this.",
     .notTheCreator: "Only the creator of the event may do this.",
     .notYours: "This belongs to another user.",
     .requestsClosed: "This user does not accept your friend requests.",
-    .wrongCode: "The code is wrong, used or expired.",
+    .wrongCode: "The code is wrong, expired or already used.",
     .wrongPassword: "This is not the current password.",
 
     .appLinksNotConfigured: "No app for this platform is configured to open links.",
@@ -73,12 +73,12 @@ enum ProblemLine {
     .methodNotAllowed: "The service does not have this call: it may be older than this musterctl, or not Muster.",
     .requestTimeout: "The request took too long to arrive. Try again.",
 
-    .alreadyFriends: "You are friends already.",
+    .alreadyFriends: "You are already friends.",
     .alreadyLinked: "Another identity of this provider is linked to the account.",
     .emailBelongsToAccount: "Another account has this e-mail address. Log in to it first.",
     .emailReleased: "The account with this e-mail address has lost it. Register with the address.",
     .emailUnverified: "Verify your e-mail address first: follow the link in the mail, or log in with a code.",
-    .emailTaken: "An account with this e-mail address exists already.",
+    .emailTaken: "An account with this e-mail address already exists.",
     .usernameTaken: "This username is taken.",
     .eventArchived: "The event is over and no longer changes.",
     .answersClosed: "The deadline for answers has passed. Ask a host to set your answer.",

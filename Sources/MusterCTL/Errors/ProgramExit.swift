@@ -1,4 +1,4 @@
-/// What the program's exit status tells scripts. `musterctl --help` and docs/musterctl.md list the same.
+/// The program's exit statuses, for scripts. `musterctl --help` and docs/musterctl.md list the same.
 enum ProgramExit: Int32, CaseIterable {
   case success = 0
   /// The service refused, or there is no such user or event.

@@ -40,7 +40,7 @@ extension Account {
     switch found.count {
     case 0: throw Failure.refused("There is no event \"\(name)\". `musterctl events` lists your events.")
     case 1: return found[0]
-    default: throw Failure.refused("\"\(name)\" can mean several events:\(listing(found))")
+    default: throw Failure.refused("\"\(name)\" matches several events:\(listing(found))")
     }
   }
 

@@ -44,7 +44,7 @@ extension Account {
     default:
       let ids = ShortID(guests.map(\.id))
       let list = found.prefix(10).map { "\n  \(ids.of($0.id))  \($0.fullName)" }.joined()
-      throw Failure.refused("\"\(name)\" can mean several guests. Use the id:\(list)")
+      throw Failure.refused("\"\(name)\" matches several guests. Use the id:\(list)")
     }
   }
 

@@ -17,7 +17,7 @@ struct FieldChangeText {
     return "\(name): \(value(change.old)) → \(value(change.new))"
   }
 
-  /// What differs between two states of an event, in the terms of a notification.
+  /// The differences between two states of an event, in the terms of a notification.
   static func changes(from old: Event, to new: Event) throws -> [FieldChange] {
     let (before, after) = (try JSONValue(encoding: old), try JSONValue(encoding: new))
     return fields.compactMap { field in

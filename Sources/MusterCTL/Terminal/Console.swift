@@ -17,7 +17,7 @@ struct Console: Sendable {
     columns = isTerminal ? environment["COLUMNS"].flatMap { Int($0) }.flatMap(\.ifPositive) ?? Console.width : nil
   }
 
-  /// Prints lines to stdout at once, even into a pipe.
+  /// Prints lines to stdout without buffering, even into a pipe.
   func say(_ lines: [String]) {
     for line in lines { print(line) }
     fflush(nil)

@@ -3,7 +3,7 @@ import Foundation
 /// Reads a time as people write it, such as `tomorrow 19:00`, `fri 18:30`, `1 May 6pm`, `2026-05-01 18:00` or
 /// `in 2 hours`.
 struct TimePhrase {
-  /// What a time is relative to.
+  /// The moment to which times are relative.
   let now: Date
   private let calendar: Calendar
 

@@ -19,7 +19,7 @@ public struct DevicesAPI: Sendable {
     try await caller.get(.write("PUT", "/devices", registration, key: key))
   }
 
-  /// Removes a device. Logging out removes the session's devices, too.
+  /// Removes a device. Logging out also removes the session's devices.
   ///
   /// - Throws: ``MusterError``: `device-not-found`
   public func remove(_ id: UUID, key: IdempotencyKey = .random()) async throws {

@@ -2,7 +2,7 @@ import Foundation
 
 /// Why a call needs something before it can send a request again: a refresh, or a wait.
 struct Interruption: Error {
-  /// What came of the request. Nil if none was sent, because the access token has expired by the device's clock.
+  /// The outcome of the request. Nil if none was sent, because the access token has expired by the device's clock.
   let outcome: Outcome?
   /// The tokens of the request.
   let tokens: StoredTokens?
@@ -38,5 +38,5 @@ struct Interruption: Error {
     return outcome.allowsRepeat(repeats)
   }
 
-  var error: MusterError { outcome?.error ?? .unreachable("The access tokens expire at once.") }
+  var error: MusterError { outcome?.error ?? .unreachable("The access tokens expire immediately.") }
 }

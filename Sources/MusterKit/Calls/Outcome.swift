@@ -1,6 +1,6 @@
 import Foundation
 
-/// What came of one request.
+/// The outcome of one request.
 enum Outcome: Sendable {
   case success(TransportResponse)
   case problem(Problem)

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Sender {
-  /// What a value of a query may have as it is. A plus sign would be read as a space.
+  /// The characters that a query's value may contain unescaped. A plus sign would be read as a space.
   private static let plainInQuery = CharacterSet(
     charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,:")
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Waits for a task without holding up a caller that is cancelled meanwhile. The task goes on.
+/// Waits for a task without holding up a caller that is cancelled meanwhile. The task continues.
 final class Wait<Value: Sendable>: Sendable {
   private struct State {
     var continuation: CheckedContinuation<Value, any Error>?

@@ -1,5 +1,5 @@
-/// A word of the API, such as a status. Later releases may add more. Values that this release does not know
-/// decode, too: show them without actions.
+/// A word of the API, such as a status. Later releases may add more. Values that this release does not know also
+/// decode: show them without actions.
 public protocol WireValue: RawRepresentable, Hashable, Codable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 where RawValue == String {

@@ -8,7 +8,7 @@ extension MusterStore {
   /// Seconds to wait for another process, which holds the lock for one request.
   private static let lockPatience: TimeInterval = 60
 
-  /// Sends what waits, in order, until nothing waits.
+  /// Sends pending writes, in order, until none are left.
   ///
   /// - Returns: why the rest cannot be sent now, if reading may still succeed.
   /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``

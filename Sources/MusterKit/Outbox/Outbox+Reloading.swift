@@ -1,6 +1,6 @@
 import Foundation
 
-/// What other processes do with the same files.
+/// Changes of other processes to the same files.
 extension Outbox {
   /// Takes over what other processes have written to the files.
   ///

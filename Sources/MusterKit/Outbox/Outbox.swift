@@ -1,7 +1,7 @@
 import Foundation
 import Observation
 
-/// The writes that wait to be sent, and those that were refused. Its files are written off the main actor.
+/// Pending writes, and those that were refused. Its files are written off the main actor.
 @MainActor
 @Observable
 public final class Outbox {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A change that the user makes. The store shows it at once, keeps it on the disk, and sends it when it can.
+/// A change that the user makes. The store shows it immediately, keeps it on the disk, and sends it when it can.
 ///
 /// Events and friend requests that are not sent yet have temporary ids. Writes may name them: they wait, and get the
 /// real ids when these are known.
@@ -68,7 +68,7 @@ extension Write {
     case .acceptRequest: [.friends, .friendRequests]
     case .declineRequest: [.friendRequests]
     case .cancelRequest: [.sentFriendRequests]
-    // If the other user has asked already, the two are friends at once.
+    // If the other user has asked already, the two become friends immediately.
     case .sendRequest: [.sentFriendRequests, .friends, .friendRequests]
     case .endFriendship: [.friends]
     case .block:

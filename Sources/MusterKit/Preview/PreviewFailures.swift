@@ -1,6 +1,6 @@
 import Foundation
 
-/// What goes wrong in a preview.
+/// The failures in a preview.
 public struct PreviewFailures: Sendable, Hashable {
   /// The response to some requests.
   public struct Refusal: Sendable, Hashable {
@@ -19,7 +19,7 @@ public struct PreviewFailures: Sendable, Hashable {
 
   /// Whether no request reaches the service.
   public var isOffline: Bool
-  /// Of the requests, each one whose number is divisible by this gets no response, and has no effect. Nil for none.
+  /// Every nth request fails without a response, and has no effect. Nil for none.
   public var everyNth: Int?
   /// The first one that matches a request applies.
   public var refusals: [Refusal]

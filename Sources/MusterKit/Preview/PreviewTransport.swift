@@ -12,7 +12,7 @@ import Foundation
 public final class PreviewTransport: Transport {
   /// The URL for the client.
   public let baseURL: URL
-  /// The tokens of a user who is logged in. They are valid for ever.
+  /// The tokens of a user who is logged in. They are valid forever.
   public let tokens: StoredTokens
 
   private let state: Guarded<State>

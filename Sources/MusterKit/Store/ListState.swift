@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a list or an object of the store says about itself.
+/// The claims of a list or an object of the store about itself.
 struct ListState: Sendable, Hashable {
   let isLoaded: Bool
   let isUpToDate: Bool

@@ -10,7 +10,7 @@ extension MusterStore {
     publish()
   }
 
-  /// Shows the copies with the pending writes, all lists at once.
+  /// Shows the copies with the pending writes, in all lists together.
   func publish() {
     var shown = base
     var pending: Set<CacheCollection> = []

@@ -1,7 +1,7 @@
 import Foundation
 import Observation
 
-/// A user's lists, kept on the disk and shown at once, online and offline.
+/// A user's lists, kept on the disk and shown immediately, online and offline.
 ///
 ///     List(store.events.items) { Text($0.title) }
 ///       .task { store.start() }
@@ -35,8 +35,8 @@ public final class MusterStore {
   /// Whether the session has ended, or another user has logged in. The copies and the outbox stay, in case the same
   /// user logs in again.
   public internal(set) var isLoggedOut = false
-  /// Why the store could not send what waits, or not validate its lists, when it last tried: a ``MusterError`` or a
-  /// ``StoreError``. Nil after a success.
+  /// The error of the last attempt to send pending writes or validate lists: a ``MusterError`` or a ``StoreError``. Nil
+  /// after a success.
   public internal(set) var lastError: (any Error)?
 
   @ObservationIgnored let client: MusterClient
@@ -92,7 +92,7 @@ public final class MusterStore {
   /// Resolves when the lists show the copies on the disk. The store begins to read them when it is made.
   public func load() async { await loading?.value }
 
-  /// Takes a write: the lists show it at once, it is in a file when this returns, and it is sent as soon as possible.
+  /// Takes a write: the lists show it immediately, it is saved when this returns, and it is sent as soon as possible.
   /// If the service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
   ///
   /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in. The write is then gone.

@@ -77,7 +77,7 @@ struct EventStreamParser: Sendable {
     switch name {
     case "event": event = value
     case "data":
-      // Empty lines count, too: a stream of them must not fill the memory.
+      // Empty lines also count: a stream of them must not fill the memory.
       let more = value.utf8.count + 1
       size = size > maximumBytes - more ? .max : size + more
       if size <= maximumBytes { data.append(value) }

@@ -28,7 +28,7 @@ struct ReconnectPause: Sendable {
     minimum = min(max(Self.usual, TimeInterval(retryAfter ?? 0)), Self.maximumHint)
   }
 
-  /// At least what the service asks for; after failures in a row, longer. Not all clients come back at once.
+  /// At least what the service asks for; after failures in a row, longer. Not all clients come back at the same moment.
   ///
   /// - Parameter random: from 0 to 1.
   /// - Returns: seconds.

@@ -1,4 +1,4 @@
-/// What the stream tells an open app.
+/// An event of the stream, for an open app.
 public enum StreamEvent: Sendable, Hashable {
   /// The stream is connected, for the first time or again: its first complete block has arrived. Changes before it may
   /// have been missed: validate.

@@ -27,7 +27,7 @@ struct FileLock: Sendable {
 
   /// The file. It is created if it does not exist, and stays.
   let file: URL
-  /// Whether to create the file's folder, too.
+  /// Whether to create the file's folder as well.
   var createsFolder = true
   /// What the lock is for.
   var reason = "Renewing the login"

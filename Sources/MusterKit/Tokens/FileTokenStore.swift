@@ -10,8 +10,8 @@ import Foundation
 
 /// Keeps tokens in a file that only its owner may read. For systems without a keychain.
 ///
-/// The file's folder is created with access for the owner alone, if it does not exist. Beside the file stands its lock,
-/// `FILE.lock`. A damaged file counts as a missing one.
+/// The file's folder is created with access for the owner alone, if it does not exist. Its lock, `FILE.lock`, is in the
+/// same folder. A damaged file counts as a missing one.
 public struct FileTokenStore: TokenStore {
   private static let newPrefix = "new-"
 
@@ -44,7 +44,7 @@ public struct FileTokenStore: TokenStore {
 
   public func clear() throws {
     guard unlink(file.path) == 0 || errno == ENOENT else { throw failure("\(file.path) cannot be removed") }
-    // What a process left that was killed while it saved.
+    // Left behind by a process that was killed while saving.
     let prefix = "\(file.lastPathComponent).\(Self.newPrefix)"
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     for name in names where name.hasPrefix(prefix) { unlink(folder.appendingPathComponent(name).path) }

@@ -1,4 +1,4 @@
-/// What carries requests to the service: ``URLSessionTransport`` in apps, others in previews and tests.
+/// Carries requests to the service: ``URLSessionTransport`` in apps, others in previews and tests.
 ///
 /// Both calls throw only if no complete response arrived; the request may have had its effect. If the task is
 /// cancelled, they give up the request and throw `CancellationError`.

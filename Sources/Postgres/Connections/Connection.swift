@@ -138,12 +138,12 @@ final class Connection: Sendable {
     }
   }
 
-  /// Sends the statements and one sync, and returns at once. The reply fails with the first error.
+  /// Sends the statements and one sync, and returns immediately. The reply fails with the first error.
   ///
-  /// If nothing is in flight, the caller sends them itself. Otherwise, they wait in the outbox for the reactor's thread:
-  /// it sends those of several callers together, and no caller waits while another holds the connection's lock during a
-  /// system call. If the connection has been idle for a while, the reactor sends, too: it reads first, so that nothing is
-  /// sent to a server that has closed the connection.
+  /// If nothing is in flight, the caller sends them itself. Otherwise, they wait in the outbox for the reactor's
+  /// thread: it sends those of several callers together, and no caller waits while another holds the connection's lock
+  /// during a system call. If the connection has been idle for a while, the reactor also sends: it reads first, so that
+  /// nothing is sent to a server that has closed the connection.
   ///
   /// - Parameters:
   ///   - timeout: the time in which a live server has responded.
@@ -181,8 +181,8 @@ final class Connection: Sendable {
   /// The time that a short statement takes, in nanoseconds.
   private static let shortStatement: Int64 = 50_000
 
-  /// How long a statement sent now would probably wait, in nanoseconds. What has run for long will probably run for
-  /// long again, so the age of the running statement counts like the statements behind it.
+  /// How long a statement sent now would probably wait, in nanoseconds. A statement that has run long will probably
+  /// keep running, so the age of the running statement counts like the statements behind it.
   func expectedWait() -> Int64 {
     let depth = depth.load(ordering: .relaxed)
     guard depth > 0 else { return 0 }

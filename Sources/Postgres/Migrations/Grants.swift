@@ -92,7 +92,7 @@ struct Grants {
     return true
   }
 
-  /// What the role may do beyond the rights that it needs.
+  /// The role's rights beyond those that it needs.
   private func excesses(on connection: ScriptConnection) throws -> [String] {
     try connection.rows(
       """

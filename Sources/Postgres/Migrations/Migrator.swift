@@ -2,8 +2,8 @@ import Foundation
 
 /// Migrates a database's schema to this program's version, and reports its state.
 ///
-/// Any number of migrators may run at once: the transaction of each file takes the same advisory lock and then reads
-/// which migrations are applied.
+/// Any number of migrators may run concurrently: the transaction of each file takes the same advisory lock and then
+/// reads which migrations are applied.
 ///
 /// A statement that needs a lock on a table waits for at most ``lockTimeout``, because all later statements on the
 /// table queue behind it. The file is then rolled back and retried, with growing pauses, for at most ``lockPatience``.
@@ -265,7 +265,7 @@ public struct Migrator: Sendable {
       """
       SET client_min_messages = warning; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0
       """)
-    // Two programs that create the same table at once collide in the catalog, so this takes the lock as well.
+    // Two programs that create the same table concurrently collide in the catalog, so this takes the lock as well.
     try exclusively(connection) {
       // Without the right to create tables, even IF NOT EXISTS fails.
       let exists: Bool = try connection.rows("SELECT to_regclass('schema_migrations') IS NOT NULL")[0][0]

@@ -1,4 +1,4 @@
-/// A statement that is put together once, for statements of many fragments that are sent often:
+/// A statement that is assembled once, for statements of many fragments that are sent often:
 ///
 ///     static let title = CompiledSQL { (id: SQLArgument<UUID>) in "SELECT title FROM events WHERE id = \(id)" }
 ///     let title: String? = try await database.value(Self.title(id))

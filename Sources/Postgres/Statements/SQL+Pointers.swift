@@ -1,7 +1,7 @@
 import Foundation
 
 extension SQL {
-  /// What stands in front of a parameter's bytes.
+  /// The header in front of a parameter's bytes.
   @usableFromInline
   struct ParameterHeader {
     /// As in `pg_type.oid`.

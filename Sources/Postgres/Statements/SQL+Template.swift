@@ -103,7 +103,7 @@ extension SQL {
       pieces.contains { if case .parameter(let parameter) = $0 { parameter.type == 0 } else { false } }
     }
 
-    /// Built anew at each call.
+    /// Rebuilt at each call.
     var text: String {
       // Bytes in one buffer are several times cheaper than strings that are appended one by one.
       String(unsafeUninitializedCapacity: capacity) { buffer in

@@ -8,7 +8,7 @@
 /// `StaticString`, which only the compiler makes, from a literal.
 ///
 /// The text is the key of the prepared statement, so keep it static: pass everything that varies as a parameter. A
-/// ``CompiledSQL`` is put together only once.
+/// ``CompiledSQL`` is assembled only once.
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
   /// PostgreSQL rejects larger ones, and closes the connection.
   private static let maximumParameterBytes = 0x3fff_ffff

@@ -1,4 +1,4 @@
-/// What can stand for a value in a statement: the value itself, or an argument of a ``CompiledSQL``. Functions that make
+/// A stand-in for a value in a statement: the value itself, or an argument of a ``CompiledSQL``. Functions that make
 /// fragments take it, so that they serve both kinds of statements:
 ///
 ///     func isMine(_ me: some SQLExpression<UUID>) -> SQL { "owner_id = \(me)" }

@@ -102,8 +102,8 @@ import Testing
       ("-a@b.c", "must not begin with a hyphen"),
       ("\u{212a}@b.c", "must not contain variants of other characters, such as full-width letters, before the @"),
       ("a@\u{2603}.c", "must have a domain name that the rules for internationalized names (IDNA 2008) permit"),
-      ("a", "must have 3 to 254 characters"),
-      ("a@\(String(repeating: "b.", count: 127))c", "must have 3 to 254 characters"),
+      ("a", "must be 3 to 254 characters long"),
+      ("a@\(String(repeating: "b.", count: 127))c", "must be 3 to 254 characters long"),
       ("a\(String(repeating: "\u{301}", count: 31))@b.c", "must not have more than 30 combining marks in a row"),
     ] {
       #expect(throws: Fields.Broken.self) { try Fields.Rule<EmailAddress>.email.read(.string(raw)) }

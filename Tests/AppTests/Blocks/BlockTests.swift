@@ -16,7 +16,7 @@ import Testing
           #expect(try await phone.get(path)["items"].array.isEmpty, "\(path) of \(phone.username)")
         }
       }
-      // Queued notices between them are gone, too.
+      // Queued notices between them are also gone.
       #expect(try await app.takeNotifications().isEmpty)
       // As if she had cancelled her request and declined his.
       for (request, status) in [(toCleo, "cancelled"), (fromDev, "declined")] {

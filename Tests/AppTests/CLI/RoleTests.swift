@@ -125,7 +125,7 @@ import Testing
       try await attempt("INSERT INTO later (n) VALUES (twice(1)); UPDATE later SET n = 3; DELETE FROM later", at: url)
       try await attempt("SELECT uuid_v7(), similarity('a', 'b'), folded('A')", at: url)
       await #expect(throws: PostgresError.self) { try await attempt("TRUNCATE later", at: url) }
-      // What exists already is granted by the next run, also if there is nothing to migrate.
+      // Existing tables are granted by the next run, even if there is nothing to migrate.
       try await attempt(
         "REVOKE ALL ON users FROM \(role); REVOKE USAGE ON SEQUENCE later_id_seq FROM \(role)", at: databaseURL)
       await #expect(throws: PostgresError.self) { try await attempt("SELECT FROM users", at: url) }

@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `moving all stamps beside live changes makes every copy stale and fails no request`() async throws {
+  @Test func `moving all stamps during live changes makes every copy stale and fails no request`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(20, around: ana)

@@ -191,7 +191,7 @@ import Yams
     }
   }
 
-  @Test func `the published keys are for development only, under any id and beside any other keys`()
+  @Test func `the published keys are for development only, under any id and among any other keys`()
     async throws
   {
     let (access, refresh) = ("MUSTER_ACCESS_TOKEN_KEYS", "MUSTER_REFRESH_TOKEN_KEYS")

@@ -117,7 +117,7 @@ import Testing
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       let event = try #require(Event.ID(id))
       try await app.addGuests(9999, to: event)
-      // Beside many events with few guests, which the planner takes for the rule.
+      // Among many events with few guests, which the planner takes for the rule.
       try await app.database.batch(
         """
         WITH small AS (

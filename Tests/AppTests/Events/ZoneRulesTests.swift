@@ -66,7 +66,7 @@ import Testing
     return ["startTime", "endTime", "answerBy"].map { event[$0].string }
   }
 
-  @Test func `seven in the evening stays seven in the evening, and all who come hear of it without a push`()
+  @Test func `seven in the evening stays seven in the evening, and all who come are notified without a push`()
     async throws
   {
     try await withOldRules { app, versions in
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `an older version never moves an event back, whoever plans next`() async throws {
+  @Test func `an older version never moves an event back, no matter which host plans next`() async throws {
     try await withOldRules { app, versions in
       let ana = try await app.signUp("ana")
       let event = try await plan(ana, #""startTime": "2030-01-15T19:00""#)

@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `whoever was asked may ask back`() async throws {
+  @Test func `a user who was asked may ask back`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       try await ben.editProfile(#"{"requestsFrom": "no-one"}"#)

@@ -121,7 +121,7 @@ import Testing
       #expect(state(try await guests[1].answer("going", plusOnes: 3, to: id)) == "waitlisted 3")
       #expect(try await promoted(in: app) == [])
       #expect(state(try await guests[1].answer("going", plusOnes: 0, to: id)) == "going 0")
-      // The guest sees it in the response, and the next guest fits, too.
+      // The guest sees it in the response, and the next guest also fits.
       #expect(try await promoted(in: app) == [guests[2].id])
       #expect(try await counts(id, ana) == [2, 5, 0, 0, 2])
       // One place is not enough for two people.

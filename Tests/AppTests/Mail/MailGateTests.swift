@@ -178,7 +178,7 @@ import Testing
       #expect(try await judge(app, "victim@gmail.com", from: "192.0.2.200") == "mailbox")
       for _ in 0..<2 { #expect(try await judge(app, "victim@gmail.com", from: "198.51.100.1") == "open") }
       #expect(try await judge(app, "victim@gmail.com", from: "203.0.113.1") == "mailbox")
-      // A day later, it begins again.
+      // A day later, it starts over.
       try await app.database.execute("UPDATE mail_attempts SET asked_at = asked_at - interval '24 hours'")
       #expect(try await judge(app, "victim@gmail.com") == "open")
       #expect(try await MailGate.purge(atMost: 100, in: app.database) == 5)

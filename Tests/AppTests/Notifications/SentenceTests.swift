@@ -98,7 +98,7 @@ import Testing
     }
     #expect(keys == Set(table.keys))
     #expect(types == Set(Notice.Kind.allCases.map(\.rawValue)))
-    // Android's names of the keys differ, too.
+    // Android's names of the keys also differ.
     #expect(Set(keys.map { $0.replacing(/[-.]/, with: "_") }).count == keys.count)
   }
 

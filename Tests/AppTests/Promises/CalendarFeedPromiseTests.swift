@@ -83,7 +83,7 @@ import Testing
       }
       try await watch.expect("editing nothing", changes: []) { try await ana.edit(event, #"{"title": "Dive"}"#) }
       try await watch.expect("going", changes: ["ben"]) { try await ben.answer("going", to: event) }
-      try await watch.expect("going, too", changes: ["gil"]) { try await gil.answer("going", to: event) }
+      try await watch.expect("also going", changes: ["gil"]) { try await gil.answer("going", to: event) }
       try await watch.expect("waiting", changes: []) { try await emre.answer("going", to: event) }
       try await watch.expect("moving up", changes: ["ben", "emre"]) { try await ben.answer("maybe", to: event) }
       try await watch.expect("declining", changes: ["ben"]) { try await ben.answer("declined", to: event) }

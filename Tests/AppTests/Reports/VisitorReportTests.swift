@@ -97,7 +97,7 @@ import Testing
         #expect(refused.status == 422 && refused.body.contains("open for too long"))
       }
       #expect(try await app.reports().count == 1)
-      // An expired link can be reported, too.
+      // An expired link can also be reported.
       try await app.database.execute("UPDATE share_links SET expires_at = now()")
       let late = ["form": try await token(of: link.token, in: app), "reason": "hate"]
       #expect(try await file(link.token, late, in: app).status == 200)

@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test func `all friends deleting their accounts, too`() async throws {
+  @Test func `all friends also delete their accounts`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
       let phones = try await app.friendsWhoInviteEachOther(8)
       try await withThrowingTaskGroup(of: Void.self) { group in

@@ -153,7 +153,7 @@ import Testing
         for member in ["note", "location", "creator"] { #expect(seen[member] == .null, "\(member)") }
       }
       try await app.expectConsistency()
-      // Once the last guest has gone, too, no one sees them.
+      // Once the last guest has also gone, no one sees them.
       try await ben.deleteAccount()
       #expect(try await app.value("SELECT count(*) FROM events") == 0)
     }
@@ -301,7 +301,7 @@ import Testing
         "SELECT extract(day FROM max(until) - now())::integer FROM retired_usernames")
       #expect([29, 30].contains(days))
       try await app.database.execute("UPDATE retired_usernames SET until = now() - interval '1 second'")
-      // The address was free at once.
+      // The address was free immediately.
       let again = try Phone(app, "ANA", try await app.send("POST", "auth/register", body: registration))
       try await again.deleteAccount()
       #expect(try await ben.editProfile(#"{"username": "ana"}"#, expecting: 409).problem == "username-taken")

@@ -150,7 +150,7 @@ import Testing
       try await edit(event, "Eight")
       try await ana.cancelEvent(event)
       #expect(try await deliver(app, to: mailbox).map(\.type) == ["visitor-cancelled"])
-      // A day later, the count begins again.
+      // A day later, the count starts over.
       try await app.database.execute(
         "UPDATE visitors SET informed_at = ARRAY(SELECT t - interval '49 hours' FROM unnest(informed_at) AS t)")
       try await edit(party, "Eight")

@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `a mailed code, a reset and a provider prove an address, too`() async throws {
+  @Test func `a mailed code, a reset and a provider also prove an address`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let (ana, event, link) = try await gather(app)
       for name in ["code", "reset", "new", "adopted"] {
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func `a visitor's answer fills an invitation, and is proposed beside any other answer`() async throws {
+  @Test func `a visitor's answer fills an invitation, and is proposed if there is another answer`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       let (ana, event, link) = try await gather(app)
       let (zoe, token) = try await signUp("zoe", in: app)

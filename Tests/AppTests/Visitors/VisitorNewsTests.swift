@@ -67,7 +67,7 @@ import Testing
       let received = try await app.takeNotifications()
       #expect(received.map { $0.payload["message"].string } == Array(repeating: "Zoe cannot come to “Swim”.", count: 2))
       for host in [ana, ben] { #expect(try await inbox(of: host).first == "Zoe cannot come to “Swim”.") }
-      // The next minute begins with a notification at once.
+      // The next minute begins with an immediate notification.
       try await app.visit(link.token, name: "Yan")
       #expect(
         try await app.queuedNotices().map { $0.payload["message"].string }
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `whoever is gone is neither counted nor named`() async throws {
+  @Test func `a visitor who is gone is neither counted nor named`() async throws {
     try await TestApp.run { app in
       let (ana, ben, event, link) = try await gather(app)
       let visits = [
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func `answers at once, while workers send, are each told once`() async throws {
+  @Test func `concurrent answers, while workers send, are each announced once`() async throws {
     try await TestApp.run(queuesWrites: false) { app in
       let (ana, _, _, link) = try await gather(app)
       let worker = Task {

@@ -76,12 +76,12 @@ import Testing
     let problem = Problem(
       type: .invalidFields, title: "Unprocessable Content", status: 422,
       errors: [
-        .init(field: "title", code: "wrong-length", message: "must have 1 to 200 characters"),
+        .init(field: "title", code: "wrong-length", message: "must be 1 to 200 characters long"),
         .init(field: "endTime", code: "out-of-range", message: "must be after startTime"),
       ])
     #expect(
       ProblemLine.text(for: problem)
-        == "Some values are not allowed. title: must have 1 to 200 characters. end: must be after startTime.")
+        == "Some values are not allowed. title: must be 1 to 200 characters long. end: must be after startTime.")
   }
 
   @Test func `a problem of an unknown type shows the service's words`() {

@@ -93,7 +93,7 @@ import Testing
 
       let wrong = try await demo.ctl(
         ["login", "ana@demo.example", "--code"], as: "ben", input: "000000\n", environment: service)
-      #expect(wrong.status == 1 && wrong.errors.contains("The code is wrong, used or expired."))
+      #expect(wrong.status == 1 && wrong.errors.contains("The code is wrong, expired or already used."))
       dev.signal(SIGTERM)
       #expect(try await dev.exitStatus(within: .seconds(120)) == 0)
     }

@@ -13,7 +13,7 @@ import Testing
       let cases: [(arguments: [String], status: Int32, text: String)] = [
         (["events", "show", "opera"], 1, "There is no event \"opera\"."),
         (["events", "show", UUID().uuidString], 1, "There is no such event, or you are not invited."),
-        (["requests", "send", "ben"], 1, "You are friends already."),
+        (["requests", "send", "ben"], 1, "You are already friends."),
         (["requests", "send", "bne"], 1, "There is no user \"bne\"."),
         (["requests", "accept", "ben"], 1, "There is no friend request from \"ben\"."),
         (["answer", "climbing", "going"], 1, "You are a host of this event, so it needs no answer."),
@@ -25,7 +25,7 @@ import Testing
         (["events", "cancel", "climbing"], 2, "Use --yes."),
         (["events", "create", "Pasta", "2020-01-01 18:00"], 2, "in the past. Continue? There is no terminal to ask."),
         (["events", "edit", "climbing", "--time", "2020-01-01 18:00"], 2, "is in the past. Continue?"),
-        (["events", "edit", "climbing"], 2, "Say what to change."),
+        (["events", "edit", "climbing"], 2, "Specify what to change."),
         (["whoami", "--server", "ftp://x"], 2, "is not the URL of a service"),
         (["whoami", "--profile", "../ben"], 2, "is not a valid profile name"),
       ]
@@ -90,7 +90,7 @@ import Testing
       _ = try await demo.say("events create 'Pub quiz' 'tomorrow 21:00' --invite ana", as: "ben")
       let several = try await demo.ctl(["answer", "quiz", "maybe"], as: "ana")
       #expect(several.status == 1 && several.errors.contains("Quiz night") && several.errors.contains("Pub quiz"))
-      #expect(several.errors.hasPrefix("musterctl: \"quiz\" can mean several events:\n"))
+      #expect(several.errors.hasPrefix("musterctl: \"quiz\" matches several events:\n"))
       #expect(!several.errors.hasSuffix("  Quiz\n"))
     }
   }
@@ -101,7 +101,7 @@ import Testing
       let several = try await demo.ctl(["answer", "e", "going"], as: "ana")
       #expect(several.status == 1)
       let lines = several.errors.split(separator: "\n")
-      #expect(lines.first == "musterctl: \"e\" can mean several events:")
+      #expect(lines.first == "musterctl: \"e\" matches several events:")
       #expect(lines.contains { $0.hasPrefix("  000006  ") && $0.hasSuffix("  House concert") }, "\(several.errors)")
       #expect(try await demo.say("events show 000006", as: "ana").hasPrefix("House concert\n"))
     }

@@ -19,7 +19,7 @@ struct PublishedDocument {
     root = try #require(try Yams.load(yaml: text, Resolver.default.removing(.timestamp)) as? Node)
   }
 
-  /// The operations of the API, without the pages and files beside it. The path is below `/api/v1`.
+  /// The operations of the API, without the pages and files around it. The path is below `/api/v1`.
   func operations() throws -> [(method: String, path: String, node: Node)] {
     let paths = try #require(root["paths"] as? [String: Node])
     return paths.filter { $0.key.hasPrefix(Self.base + "/") }.flatMap { path, item in

@@ -16,7 +16,7 @@ import Testing
       }
     }
 
-    /// The write after the last one may be on the disk, too.
+    /// The write after the last one may also be on the disk.
     var possible: Int? { performed.last.map { $0 + 1 } }
   }
 

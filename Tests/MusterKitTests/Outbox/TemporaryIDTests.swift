@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `if an event is refused, writes about it are refused, too`() async throws {
+  @Test func `if an event is refused, writes about it are also refused`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
       server.fail { $0.method == "POST" && $0.path == "/events" ? .status(422, .invalidFields) : .none }

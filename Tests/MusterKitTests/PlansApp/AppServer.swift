@@ -2,7 +2,7 @@ import Foundation
 
 @testable import MusterKit
 
-/// A scripted server that also has the calls that an app makes beside its store: the login, one event, the phone's
+/// A scripted server that also has the calls that an app makes besides its store: the login, one event, the phone's
 /// token for pushes.
 struct AppServer: Transport {
   let server: ScriptedServer

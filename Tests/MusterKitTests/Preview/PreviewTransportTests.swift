@@ -116,7 +116,7 @@ import Testing
     #expect(after.going + after.invited == before.going + before.invited + places)
     #expect(try await client.events.approve(asking.id, at: party).counts == after)
     #expect(await problem { try await client.events.approve(UUID(), at: party) } == .guestNotFound)
-    // A guest without an account has an id, too.
+    // A guest without an account also has an id.
     let visitor = try #require(try await client.events.guests(of: party).items.first { $0.user == nil })
     try await client.events.setAnswer(.declined, of: visitor.id, to: party)
     #expect(try await client.events.guests(of: party).items.first { $0.id == visitor.id }?.status == .declined)

@@ -10,7 +10,7 @@ struct StoreClaim: Sendable {
   let asOf: Date
   /// The items as JSON, in their order.
   let items: [String]
-  /// Whether the list goes on after these items.
+  /// Whether the list continues after these items.
   var hasMore = false
 
   enum Finding: Equatable {

@@ -33,7 +33,7 @@ import Testing
     await phone.end()
   }
 
-  @Test func `writes without a network are shown at once, outlive the app, and are sent in order`() async throws {
+  @Test func `writes without a network are shown immediately, outlive the app, and are sent in order`() async throws {
     let shared = try await MusterServer.shared.value
     let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)
     let event = try await ben.client.events.create(.planned("Picnic", inviting: [ana]))
@@ -119,7 +119,7 @@ import Testing
     let phone = try await Phone(of: ana, at: shared)
     try await phone.store.refresh()
     let seen = Tallies()
-    // Each request of the outbox loses its response three times, so that calls give up, and later ones go on.
+    // Each request of the outbox loses its response three times, so that calls give up, and later ones continue.
     phone.proxy.plan { exchange, _ in
       exchange.method != "GET" && !exchange.path.contains("/cache/") && seen.count(exchange.path) % 4 != 0
         ? .loseResponse : .none

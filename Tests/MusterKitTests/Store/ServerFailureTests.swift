@@ -6,7 +6,7 @@ import Testing
 
 /// A store whose server is killed, gets other keys, or loses its last hours.
 @MainActor @Suite struct ServerFailureTests {
-  @Test func `a store goes on after its server was killed and got new keys`() async throws {
+  @Test func `a store continues after its server was killed and got new keys`() async throws {
     try await MusterServer.run { @MainActor server in
       let (ana, ben) = try await TestUser.friends("ana", "ben", at: server.url)
       let event = try await ben.client.events.create(.planned("Picnic", inviting: [ana]))

@@ -18,7 +18,7 @@ import Testing
     try await phones[0].store.perform(.answer(event: event.id, .going))
     #expect(status(phones[0]) == .going)
     try await eventually { status(phones[1]) == .going && phones[1].store.events.isUpToDate }
-    // What others do arrives, too.
+    // Changes by others also arrive.
     try await ben.client.events.edit(event.id, EventEdit(title: "Lunch"))
     for phone in phones {
       try await eventually {

@@ -65,7 +65,7 @@ import Testing
     return events
   }
 
-  @Test func `the stream goes on after the last complete event`() async throws {
+  @Test func `the stream continues after the last complete event`() async throws {
     let transport = Self.transport([
       Self.stream("retry: 1000\nid: 0\n\n" + Self.notification(1), "id: 2\nevent: notif"),
       Self.lost(),

@@ -75,7 +75,7 @@ struct ExpiredUser: Sendable {
     try await other.client.auth.endSession(session.id)
   }
 
-  /// Checks that the session goes on after this number of refreshes, and that there was no warning.
+  /// Checks that the session continues after this number of refreshes, and that there was no warning.
   func expectNoTheft(counter: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     #expect(try await session() == SessionRow(counter: counter, isOpen: true), sourceLocation: sourceLocation)
     #expect(client.userID == id, sourceLocation: sourceLocation)

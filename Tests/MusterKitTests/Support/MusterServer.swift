@@ -78,7 +78,7 @@ final class MusterServer: Sendable {
     _ = try await server.exitStatus()
   }
 
-  /// Kills the worker, too, so that nothing uses the database.
+  /// Also kills the worker, so that nothing uses the database.
   func stop() async throws {
     let worker = state.withLock { $0.worker }
     worker?.signal(SIGKILL)

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A cancelled task returns at once. Its transaction is cleaned up in the background.
+/// A cancelled task returns immediately. Its transaction is cleaned up in the background.
 @Suite(.timeLimit(.minutes(15)))
 struct CancellationTests {
   @Test

@@ -53,7 +53,7 @@ struct CompiledSQLTests {
     }
   }
 
-  @Test func `inside another statement, the numbers go on`() async throws {
+  @Test func `inside another statement, the numbers continue`() async throws {
     let sql: SQL = """
       SELECT \("before"), s.sum, \(true), t.sum FROM (\(Self.sum(1, 2))) AS s, (\(Self.sum(5, nil))) AS t
       """
@@ -97,7 +97,7 @@ struct CompiledSQLTests {
     }
   }
 
-  @Test func `two in one statement, beside unescaped texts, keep their own values and texts`() async throws {
+  @Test func `two in one statement, next to unescaped texts, keep their own values and texts`() async throws {
     let twice = CompiledSQL { (a: SQLArgument<Int>) in "\(a) \(unescaped: "+") \(a)" }
     let sql: SQL = "SELECT \(unescaped: "abs")(\(twice(-1))) \(unescaped: "*") (\(twice(5)))"
     #expect(sql.text == "SELECT abs($1 + $1) * ($2 + $2)")

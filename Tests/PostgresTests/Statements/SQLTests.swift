@@ -10,7 +10,7 @@ struct SQLTests {
     #expect(sql.text == "SELECT * FROM students WHERE name = $1 AND class = $2 AND note = $3")
   }
 
-  @Test func `an interpolated string literal is a value, too`() async throws {
+  @Test func `an interpolated string literal is also a value`() async throws {
     let sql: SQL = "SELECT \("now()")"
     #expect(sql.text == "SELECT $1")
     try await withDatabase { database, _ in
@@ -101,7 +101,7 @@ struct SQLTests {
     }
   }
 
-  @Test func `U+0000 is rejected inside an array, too`() async throws {
+  @Test func `U+0000 is also rejected inside an array`() async throws {
     try await withDatabase { database, _ in
       let error = try await postgresError { try await database.rows("SELECT \(["fine", "a\u{0}b"])") }
       #expect(error.kind == .invalidParameter)

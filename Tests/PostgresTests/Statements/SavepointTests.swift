@@ -59,7 +59,7 @@ struct SavepointTests {
     }
   }
 
-  @Test func `an error undoes its savepoint only, and the transaction goes on`() async throws {
+  @Test func `an error undoes its savepoint only, and the transaction continues`() async throws {
     try await withDatabase(Self.notes) { database, server in
       try await database.transaction { transaction in
         try await transaction.rows("INSERT INTO notes VALUES (1)")

@@ -20,7 +20,7 @@ struct InetTests {
       #expect(try row[1] == inet)
       #expect(try row[2] == true)
       #expect(try row[3] == [inet, inet])
-      #expect((try row[4] as Inet).prefixLength == inet.prefixLength, "a cidr is read, too")
+      #expect((try row[4] as Inet).prefixLength == inet.prefixLength, "a cidr is also read")
       #expect(try row[5] as Inet? == nil)
     }
   }

@@ -106,5 +106,5 @@ extension AppError {
   /// The same whatever is wrong, so that it does not reveal whether there is an account.
   static let invalidCode = AppError(
     .unauthorized, "invalid-code",
-    "This code or token is wrong, used or expired, or too many wrong codes were tried. Request another one.")
+    "This code or token is wrong, expired or already used, or too many wrong codes were tried. Request another one.")
 }

@@ -231,5 +231,5 @@ struct MailToken: Sendable {
 
 extension AppError {
   static let badMailToken = AppError.invalid(
-    "token", .invalidToken, "must be a mailed token that is neither used nor expired")
+    "token", .invalidToken, "must be a mailed token that is unused and has not expired")
 }

@@ -133,7 +133,7 @@ extension User {
     if left.isAnything { change.notify(id, about: .accountClaimed(id, left)) }
   }
 
-  /// What is still in an account that a reader of its address's mail has claimed. Someone else may have made it.
+  /// The contents of an account that a reader of its address's mail has claimed. Someone else may have created them.
   struct Leftovers: Sendable {
     let friends: Int
     let events: Int
@@ -159,7 +159,7 @@ extension AppError {
     .unauthorized, "open-where-logged-in",
     "This link works only with an access token of its account. Open it in the app where you are logged in.")
   static let anotherAccount = AppError(
-    .forbidden, "another-account", "This link is for another account than the one that you are logged in to.")
+    .forbidden, "another-account", "This link belongs to a different account than the one you are logged in to.")
   static let emailReleased = AppError(
     .conflict, "email-released",
     """

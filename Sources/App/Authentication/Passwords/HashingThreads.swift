@@ -35,7 +35,7 @@ final class HashingThreads: Sendable {
 
   var isFull: Bool { state.withLock { $0.isFull } }
 
-  /// Waits for a thread and for its result. Cancelling the task ends the wait at once; work that has not begun is
+  /// Waits for a thread and for its result. Cancelling the task ends the wait immediately; work that has not begun is
   /// dropped.
   ///
   /// - Throws: ``AppError/busy`` if too many callers wait already.

@@ -23,8 +23,8 @@ struct PasswordRoutes {
     let (reauthentication, new) = try await request.read { fields in
       (fields.reauthentication(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
     }
-    // Tries again if the password was changed or hashed anew meanwhile. Of two concurrent changes, the second then
-    // fails, because its current password is outdated, or its code is spent.
+    // Tries again if the password was changed or rehashed meanwhile. Of two concurrent changes, the second then fails,
+    // because its current password is outdated, or its code is spent.
     while true {
       guard let account = try await Credentials.find(me, in: database) else { throw AppError.sessionEnded }
       try account.checkChoice(of: new)
@@ -93,7 +93,7 @@ struct PasswordRoutes {
   }
 }
 
-/// What the API and the pages have in common.
+/// Steps that the API and the pages share.
 extension Dependencies {
   /// The caller of a route that is open to everyone; nil without a token.
   ///

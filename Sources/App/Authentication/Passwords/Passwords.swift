@@ -2,7 +2,7 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// Hashes passwords with scrypt on its own threads. Limits how many hashes run at once, and how many callers wait.
+/// Hashes passwords with scrypt on its own threads. Limits how many hashes run concurrently, and how many callers wait.
 public final class Passwords: Sendable {
   /// The cost of scrypt: 2^logN rounds over blocks of 128 r bytes, p times.
   public struct Cost: Equatable, Sendable {
@@ -52,7 +52,7 @@ public final class Passwords: Sendable {
   }
 
   /// Throws the error of ``hash(_:)`` and ``verify(_:against:)`` if too many callers wait already. Call this before
-  /// other work that would then be in vain.
+  /// other work that would be wasted.
   func admit() throws {
     if threads.isFull { throw AppError.busy }
   }

@@ -2,7 +2,7 @@ import Foundation
 import JWTKit
 import Postgres
 
-/// What Apple tells the service about one of its users: a signed token, sent by Apple's server.
+/// A notification from Apple about one of the service's users: a signed token, sent by Apple's server.
 struct AppleNotification: Sendable {
   enum Event: Sendable {
     /// The user has stopped using Apple for this app, or has deleted the Apple account.

@@ -24,7 +24,7 @@ struct Identity: Sendable {
   private static let freshness = 600.0
 
   /// Finds the account of an identity, or creates one with a free username. If the same new person signs in several
-  /// times at once, one sign-in creates the account and the others find it.
+  /// times concurrently, one sign-in creates the account and the others find it.
   ///
   /// An address that another account has verified is not taken over. An unverified address is: the account that holds
   /// it loses it, because its user has not shown that they can read its mail. An account that would be left without any

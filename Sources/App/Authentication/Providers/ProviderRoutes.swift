@@ -98,7 +98,7 @@ struct ProviderRoutes {
     return .noContent
   }
 
-  /// Exchanges Apple's code for a grant that can be revoked later. Best effort: the user is signed in without it, too,
+  /// Exchanges Apple's code for a grant that can be revoked later. Best effort: the user is also signed in without it,
   /// and their next sign-in brings another code.
   private func keepGrant(_ code: String?, _ identity: Identity, logger: Logger) async {
     guard let appleGrants = dependencies.appleGrants, let code, identity.provider == .apple else { return }

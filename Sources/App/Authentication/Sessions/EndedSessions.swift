@@ -12,7 +12,7 @@ final class EndedSessions: Service {
     var recent: Set<Session.ID> = []
     var earlier: Set<Session.ID> = []
     var turnedAt = ContinuousClock.now
-    /// Sessions of earlier epochs have ended, too.
+    /// Sessions of earlier epochs have also ended.
     var epoch = 0
     var position: Position?
     /// When the last read began. The copy shows everything that was committed before.

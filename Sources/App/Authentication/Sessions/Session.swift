@@ -39,7 +39,7 @@ public struct Session: Sendable {
   }
 
   /// Starts a session for a user, whom the caller has locked for share. If the user then has too many sessions, the one
-  /// that has been idle for longest ends.
+  /// that has been idle the longest ends.
   static func start(
     for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Pass {
@@ -83,7 +83,7 @@ public struct Session: Sendable {
   /// - The current token's parent means that the response with the current token was lost. Within some seconds, the
   ///   same token is issued again. After that, a new branch supersedes the token that was never used.
   /// - An older token, or one on a superseded branch, was copied: the session ends.
-  /// - A token ahead of the row is genuine, too: the database was restored from a backup.
+  /// - A token ahead of the row is also genuine: the database was restored from a backup.
   static func rotate(
     _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Rotation {

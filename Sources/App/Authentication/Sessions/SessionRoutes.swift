@@ -56,7 +56,7 @@ struct SessionRoutes {
     let hash: String? = if let password { try await passwords.hash(password) } else { nil }
     let registration = User.Registration(
       username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
-    // Anyone can type any address. Without a mail, the account is as good, and can ask for one later.
+    // Anyone can type any address. The account works without the mail, and can ask for one later.
     let attempt = MailGate.Attempt(
       id: idempotent?.attempt ?? UUID(), kind: .verifyEmail, mailbox: Mailbox(email), origin: context.address,
       budget: .stranger)
@@ -103,7 +103,7 @@ struct SessionRoutes {
   private func logIn(
     _ login: Login, _ password: String, device: String?, _ context: Context, status: HTTPResponse.Status = .ok
   ) async throws -> Response {
-    // Tries again if the password was changed or hashed anew before the session starts.
+    // Tries again if the password was changed or rehashed before the session starts.
     while true {
       let found = try await dependencies.throttle.attempt(
         .login(login), .logins(from: context.address), .sessions(by: login)
@@ -186,7 +186,7 @@ extension Fields.Rule where Value == String {
     let rule = "must be letters (a to z), digits, dots, underscores or hyphens"
     let form = text(3...30).and(rule) { $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil }
     return Self(placeholder: form.placeholder) { json throws(Fields.Broken) in
-      // Before it is normalized, which makes an ASCII letter of some others.
+      // Before it is normalized, which turns some other letters into ASCII letters.
       if case .string(let raw) = json, !raw.isASCII { throw Fields.Broken(.badFormat, rule) }
       return try form.read(json)
     }
@@ -196,7 +196,7 @@ extension Fields.Rule where Value == String {
     Self(placeholder: "") { json throws(Fields.Broken) in
       let password = try anyPassword.read(json)
       guard (8...256).contains(password.precomposedStringWithCanonicalMapping.unicodeScalars.count) else {
-        throw Fields.Broken(.wrongLength, "must have 8 to 256 characters")
+        throw Fields.Broken(.wrongLength, "must be 8 to 256 characters long")
       }
       return password
     }
@@ -207,7 +207,7 @@ extension Fields.Rule where Value == String {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       // Enough for characters of four bytes, or of two scalars.
-      guard text.utf8.count <= 2048 else { throw Fields.Broken(.wrongLength, "must have at most 2048 bytes") }
+      guard text.utf8.count <= 2048 else { throw Fields.Broken(.wrongLength, "must be at most 2048 bytes long") }
       guard !text.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
       return text
     }

@@ -36,7 +36,7 @@ struct Throttle: Sendable {
     /// The address that password resets are requested from.
     static func resets(from address: String) -> Key { from(address, "resets from") }
 
-    /// The address that requests codes, or that sends wrong ones. Accounts have counts, too: ``SignInCode``.
+    /// The address that requests codes, or that sends wrong ones. Each account also has a count: ``SignInCode``.
     static func codeRequests(from address: String) -> Key { from(address, "code requests", free: 200) }
     static func codes(from address: String) -> Key { from(address, "codes") }
 

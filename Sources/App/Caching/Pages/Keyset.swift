@@ -20,7 +20,7 @@ struct Keyset: Sendable {
   /// Joins that apply to the page only, which is named `page` and has `cursor_time` and `cursor_id`. With thousands of
   /// items, joining all of them would be most of the cost.
   var join: SQL?
-  /// A number to read beside the page, in the same snapshot.
+  /// A number to read along with the page, in the same snapshot.
   var count: SQL?
 
   func select(_ page: PageRequest) throws -> SQL {

@@ -1,4 +1,4 @@
-/// What a phone says about its copy of one collection.
+/// A phone's claim about its copy of one collection.
 struct CacheClaim: Sendable {
   /// As the phone wrote it.
   let name: String

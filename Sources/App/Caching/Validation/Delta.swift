@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// What a phone lacks of a collection. The phone has items by key, each with its digest. It gets the keys of the list
-/// as it is now, in order, and the items that it does not have in this form:
+/// The part of a collection that a phone lacks. The phone has items by key, each with its digest. It gets the keys of
+/// the list as it is now, in order, and the items that it does not have in this form:
 ///
 ///     items = keys.map { changed[$0]?.item ?? held[$0]! }
 ///
@@ -28,7 +28,7 @@ struct Delta: Sendable {
   ///   - list: the first items of the collection.
   ///   - held: the digests of the phone's items, by key.
   ///   - share: the most bytes of changed items.
-  ///   - room: the most bytes of the first changed item, so that an item larger than a share comes, too.
+  ///   - room: the most bytes of the first changed item, so that an item larger than a share is also sent.
   init(_ list: Collection.Items, held: JSON.Object?, digests: ItemDigests, share: Int, room: Int) {
     var (share, room) = (share, room)
     var keys: [String] = []

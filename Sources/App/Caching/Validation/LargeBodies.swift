@@ -45,7 +45,7 @@ final class LargeBodies: Sendable {
 
 extension AppError {
   static let claimsTooLarge = AppError(
-    .tooLarge, "body-too-large", "With include=changes, the body must have at most 256 KiB.")
+    .tooLarge, "body-too-large", "With include=changes, the body must be at most 256 KiB.")
   static let tooManyLargeBodies = AppError(
     .unavailable, "busy", "Too many large validations are running. Try again later.", retryAfter: 1)
 }

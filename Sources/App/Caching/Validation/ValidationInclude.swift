@@ -1,9 +1,9 @@
-/// What a validation includes of stale collections.
+/// The part of a stale collection that a validation includes.
 enum ValidationInclude: Equatable {
   case nothing
   /// All items of small collections.
   case items(withDigests: Bool)
-  /// What the phone lacks of the first items. See ``Delta``.
+  /// Those of the first items that the phone lacks. See ``Delta``.
   case changes
 
   /// The items to read of each stale collection.

@@ -1,6 +1,6 @@
 import Postgres
 
-/// What a validation says about one collection.
+/// The result of validating one collection.
 struct Verdict {
   let claim: CacheClaim
   /// Nil if the server does not know it.
@@ -8,7 +8,7 @@ struct Verdict {
   let isFresh: Bool
   /// Nil if the collection is unknown.
   var stamp: Timestamp?
-  /// What the verdict on a stale collection adds.
+  /// The contents that a verdict on a stale collection adds.
   var addition: Addition?
 
   enum Addition {

@@ -212,5 +212,5 @@ extension Event {
 
 extension AppError {
   static let tooManyHosts = AppError(
-    .conflict, "too-many-hosts", "The event has \(Event.maximumCoHosts) co-hosts already. Remove one first.")
+    .conflict, "too-many-hosts", "The event already has \(Event.maximumCoHosts) co-hosts. Remove one first.")
 }

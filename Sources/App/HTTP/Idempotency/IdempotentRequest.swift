@@ -13,7 +13,8 @@ struct IdempotentRequest: Sendable {
   private static let label = "muster idempotency"
   private static let headers: [HTTPField.Name] = [.contentType, .eTag, .location, .cacheControl]
 
-  /// Whether the first request has changed nothing. Then it has left no response: a repeated one gets what is there now.
+  /// Whether the first request has changed nothing. Then it has left no response: a repeated one gets the current
+  /// state.
   var hadNoEffect = false
   /// The event that the first response showed.
   var event: Event.ID?

@@ -70,7 +70,7 @@ public struct CORS: Sendable {
 
   /// The origin that the response names; nil if the request has none or one that is not allowed.
   private func allowed(_ request: Request) -> String? {
-    // Without an origin, too: caches may keep the response for a page.
+    // Also without an Origin header: a cache may later serve this response to a page.
     guard let origins else { return "*" }
     guard let origin = request.headers.value(of: .origin) else { return nil }
     return origins.contains(origin) ? origin : nil

@@ -8,8 +8,8 @@ import NIOCore
 /// Compresses responses with gzip for clients that take it: texts of known length. Pictures are compressed already, and
 /// streams and exports have no length.
 ///
-/// Responses with secrets are left out: those below `/auth`, and those with `no-store`. If a response has a secret
-/// beside text that an attacker chooses, its compressed length reveals whether they match (BREACH).
+/// Responses with secrets are left out: those below `/auth`, and those with `no-store`. If a response has a secret next
+/// to text that an attacker chooses, its compressed length reveals whether they match (BREACH).
 ///
 /// A compressed body has an ETag of its own, as RFC 9110 requires: `"3-gzip"` for `"3"`. Requests may send either.
 enum Compression {

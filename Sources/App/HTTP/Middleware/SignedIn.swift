@@ -53,7 +53,7 @@ struct SignedIn: RouterMiddleware {
   ) async throws -> Request {
     guard request.hasBody else { return request }
     var request = request
-    // A body can take minutes to arrive, so check the session again. Check the token too: after it expires, the end of
+    // A body can take minutes to arrive, so check the session again. Also check the token: after it expires, the end of
     // its session may be forgotten.
     request.body = RequestBody(buffer: try await request.bytes(upTo: limit, else: refusal))
     guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }

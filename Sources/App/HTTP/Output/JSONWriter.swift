@@ -21,7 +21,7 @@ struct JSONWriter: ~Copyable {
     memory.deallocate()
   }
 
-  /// Begins again, in the same memory.
+  /// Starts over, in the same memory.
   mutating func clear() {
     count = 0
     needsComma = false

@@ -10,9 +10,9 @@ import ServiceLifecycle
 
 /// The HTTP server as a service: `run()` listens until graceful shutdown, then finishes the requests in progress.
 ///
-/// On shutdown, idle connections close at once, others after their response, and stuck ones after `shutdownSeconds`.
-/// The service group cancels a handler that never returns (`maximumGracefulShutdownDuration`). `onServerRunning` gets
-/// the bound port, which the system chooses for `port: 0`. Requests wait until it returns.
+/// On shutdown, idle connections close immediately, others after their response, and stuck ones after
+/// `shutdownSeconds`. The service group cancels a handler that never returns (`maximumGracefulShutdownDuration`).
+/// `onServerRunning` gets the bound port, which the system chooses for `port: 0`. Requests wait until it returns.
 ///
 /// - Parameters:
 ///   - certificate: nil for plain HTTP/1.

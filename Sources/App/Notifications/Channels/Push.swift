@@ -55,7 +55,7 @@ extension Push {
 
   typealias Member = (name: String, value: JSON)
 
-  /// What a phone shows.
+  /// The text that a phone shows.
   enum Text {
     case sentence(String)
     /// The app has the sentence for this key.

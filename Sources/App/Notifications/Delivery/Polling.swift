@@ -1,4 +1,5 @@
-/// When to poll: at once after work was found or after a wake-up, otherwise after a pause that doubles. Decides only.
+/// When to poll: immediately after work was found or after a wake-up, otherwise after a pause that doubles. Decides
+/// only.
 struct Polling: Sendable {
   typealias Instant = ContinuousClock.Instant
 

@@ -13,8 +13,8 @@ enum Worker {
     """
   }
 
-  /// Whether this worker's heartbeats have arrived for a while without a gap. Then those of all living workers have
-  /// arrived, too.
+  /// Whether this worker's heartbeats have arrived for a while without a gap. If so, those of all living workers have
+  /// also arrived.
   static func isSteady(_ id: UUID) -> SQL {
     """
     EXISTS (

@@ -64,7 +64,7 @@ struct DeviceRoutes {
   private func objection(to token: String, of platform: Device.Platform) -> String? {
     switch platform {
     case .ios:
-      token.wholeMatch(of: /([0-9A-Fa-f]{2}){32,100}/) == nil ? "must be 32 to 100 bytes in hexadecimal digits" : nil
+      token.wholeMatch(of: /([0-9A-Fa-f]{2}){32,100}/) == nil ? "must be 32 to 100 bytes, hex-encoded" : nil
     case .android:
       token.wholeMatch(of: /[A-Za-z0-9_:\-]+/) == nil ? "must be an FCM registration token" : nil
     case .webhook: WebhookAddress.objection(to: token, allowsPrivate: dependencies.allowsPrivateWebhooks)

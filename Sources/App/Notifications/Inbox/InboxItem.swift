@@ -74,7 +74,7 @@ struct InboxItem: Sendable {
   ///
   /// The statements are sent together with COMMIT, so that the stamp's lock is not held across a round trip: fan-out
   /// would wait for it, and so would all recipients in the same step. The stamp is locked first here. Items are filed,
-  /// and deleted with accounts, under this lock, so two marks at once do not deadlock.
+  /// and deleted with accounts, under this lock, so concurrent marks do not deadlock.
   ///
   /// - Parameter session: its device shows the number by itself.
   static func markRead(_ marked: Marked, by user: User.ID, on session: Session.ID, in change: Change) throws {
@@ -124,7 +124,7 @@ extension InboxItem.Marked {
 }
 
 extension InboxItem: JSONWritable {
-  /// The payload's members are written beside the item's own.
+  /// The payload's members are written next to the item's own.
   func write(to json: inout JSONWriter) {
     json.object {
       $0.member("id", id)

@@ -72,7 +72,7 @@ final class NotificationStream: Sendable {
   private let state: Mutex<State>
 
   /// - Parameters:
-  ///   - place: the place in the inbox after which the stream begins. The client gets it at once, so that it misses
+  ///   - place: the place in the inbox after which the stream begins. The client gets it immediately, so that it misses
   ///     nothing if it loses the connection before the first notification.
   ///   - stamps: the client gets only later ones.
   init(of user: User.ID, _ session: Session.ID, after place: Timestamp, _ stamps: Stamps) {

@@ -1,7 +1,7 @@
 import Logging
 import Postgres
 
-/// What the process watches for its open streams.
+/// Polling for this process's open streams.
 extension NotificationStreams {
   /// Users whose inboxes, or stamps, one statement checks.
   private static let batch = 1000
@@ -26,7 +26,7 @@ extension NotificationStreams {
         nextLook = now + pause
         wakeUp()
       }
-      // Ends early only when the task is cancelled, which ends the loop, too.
+      // Ends early only when the task is cancelled, which also ends the loop.
       try? await Task.sleep(for: .milliseconds(100))
     }
   }

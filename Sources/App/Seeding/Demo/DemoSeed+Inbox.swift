@@ -4,7 +4,7 @@ import Postgres
 extension DemoSeed {
   /// A notification in a user's inbox. Which of the optional members it needs depends on its type.
   struct InboxSeed: Decodable {
-    /// What an event was before an edit.
+    /// The event before an edit.
     struct Before: Decodable {
       let title: String?
       /// `HH:mm`

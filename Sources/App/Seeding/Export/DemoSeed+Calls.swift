@@ -8,7 +8,7 @@ extension DemoSeed {
       body: #"{"login": "\#(user.username)", "password": "\#(password)", "device": "Preview"}"#)
   }
 
-  /// What an app reads for a user of the demo, and some of its writes, in an order that works. Sessions are left out,
+  /// The reads of an app for a user of the demo, and some writes, in an order that works. Sessions are left out,
   /// because they belong to the export.
   func calls(of user: PersonSeed) throws -> [ExportedCall] {
     [registration] + (Self.collections + Self.otherLists).map { .get($0) } + reads(of: user) + (try pictures())

@@ -1,9 +1,9 @@
 import HTTPTypes
 import Postgres
 
-/// What an export has: `{"baseUrl", "time", "user", "calls": [{"method", "path", "status", "file", "etag"?,
-/// "body"?}]}`. `time` is the time by the service's clock, `user` the id of the user who called, `path` has the query,
-/// and `body` is the request's.
+/// The contents of an export:
+/// `{"baseUrl", "time", "user", "calls": [{"method", "path", "status", "file", "etag"?, "body"?}]}`. `time` is the time
+/// by the service's clock, `user` the id of the user who called, `path` has the query, and `body` is the request's.
 struct ExportIndex: JSONWritable {
   struct Entry: Sendable {
     let call: ExportedCall

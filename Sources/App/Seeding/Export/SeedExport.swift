@@ -23,7 +23,7 @@ public struct SeedExport: Sendable {
   private var logger: Logger
   private var index: ExportIndex
   private var files: [ExportFolder.File] = []
-  /// What stands for a text in the files.
+  /// The placeholder of a text in the files.
   private var replacements: [String: String] = [:]
 
   /// - Parameter day: the day on which the demo is planted, such as `2026-05-01`.

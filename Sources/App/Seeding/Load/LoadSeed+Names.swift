@@ -1,5 +1,5 @@
 extension LoadSeed {
-  /// What the synthetic users and their events are called.
+  /// The names of synthetic users and their events.
   enum Names {
     static func pick(_ random: inout Random) -> (display: String, ascii: String) {
       let people = people.randomElement(using: &random) ?? people[0]

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 
 /// Synthetic users and events for load tests: names in many scripts, overlapping circles of friends, events on evenings
-/// and weekends, and answers of every kind. The same seed makes the same data.
+/// and weekends, and answers of every kind. The same seed produces the same data.
 public struct LoadSeed: Sendable {
   /// The password of all users.
   public static let password = "load-test-password"
@@ -206,5 +206,5 @@ public struct LoadSeed: Sendable {
 
 extension AppError {
   static let databaseNotEmpty = AppError(
-    .conflict, "database-not-empty", "The database already has users. Use --force to add the synthetic users to them.")
+    .conflict, "database-not-empty", "The database already has users. Use --force to add synthetic users anyway.")
 }

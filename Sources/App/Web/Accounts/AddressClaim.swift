@@ -52,7 +52,7 @@ struct AddressClaim: Sendable {
     hasCalendar = try row["has_calendar"]
   }
 
-  /// What is left in an account that its owner has claimed: the names of friends and the titles of events, the latest
+  /// The contents of an account that its owner has claimed: the names of friends and the titles of events, the latest
   /// first, and the number of links.
   static func leftovers(of user: User.ID, in database: some Querying) async throws -> [String] {
     let row = try await database.first(

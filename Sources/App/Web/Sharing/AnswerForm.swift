@@ -4,7 +4,7 @@ import Postgres
 /// The form for an answer: on the page of a share link, or, without name and address, on a visitor's own page. A form
 /// that is refused comes back with what the reader has typed.
 struct AnswerForm: Sendable {
-  /// The name of the field that people do not see. Programs that fill in every field fill it in, too.
+  /// The name of the honeypot: a field that people do not see, and that bots fill in.
   static let trap = "website"
   static let longestName = 100
   private static let longestNumber = 10

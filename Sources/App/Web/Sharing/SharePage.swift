@@ -46,7 +46,7 @@ struct SharePage: Sendable {
     var hasNames: Bool { !names.isEmpty }
   }
 
-  /// What a visitor can do besides answering.
+  /// A visitor's actions besides answering.
   struct Visitor: Sendable {
     let name: String
     let calendar: String?

@@ -29,7 +29,7 @@ struct VisitorPageRoutes {
     return try .page(page(visited, token))
   }
 
-  /// What a visitor can do on the page.
+  /// A visitor's actions on the page.
   private enum Act: String {
     case answer, withdraw, confirm, unsubscribe, erase
     case askToErase = "ask-to-erase"

@@ -11,7 +11,7 @@ struct ShowCalendar: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let reply = try await account.responses.reply { try await account.client.me.calendarLink() }
     guard reply.value != nil || console.printsJSON else {
-      return console.note("You have no calendar link. `musterctl calendar replace` makes one.")
+      return console.note("You have no calendar link. `musterctl calendar replace` creates one.")
     }
     try console.show(reply) { $0.map { console.lines(of: $0.fields) } ?? [] }
   }

@@ -6,7 +6,7 @@ struct EditEvent: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit", abstract: "Change an event that you host. Guests who have not declined are notified.",
     discussion: """
-      A new start moves the end, too, so that the event takes as long as before, unless --until or --for is given. A \
+      A new start also moves the end, so that the event takes as long as before, unless --until or --for is given. A \
       new place has no coordinates. Times are in the event's time zone, even if it is not yours, or in that of --zone. \
       Asks before it moves the start into the past; without a terminal, --yes is required.
 
@@ -75,7 +75,9 @@ struct EditEvent: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let old = try await account.changeableEvent(named: event.name)
     let edit = try edit(of: old)
-    guard edit != EventEdit() else { throw Failure.usage("Say what to change. See `musterctl events edit --help`.") }
+    guard edit != EventEdit() else {
+      throw Failure.usage("Specify what to change. See `musterctl events edit --help`.")
+    }
     if let start = edit.startTime { try PlannedTime(zoneNamed: nil).confirm(start, isConfirmed: yes) }
     // The new end depends on the old times.
     let reply = try await account.responses.reply {

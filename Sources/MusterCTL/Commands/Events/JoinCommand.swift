@@ -22,7 +22,7 @@ struct JoinCommand: AccountCommand {
       return switch event.myStatus {
       case .invited: "You are invited to \(name). Answer with `musterctl answer`."
       case .pending: "You have asked to join \(name). A host decides."
-      default: "You are a guest of \(name) already: \(event.myAnswer)."
+      default: "You are already a guest of \(name): \(event.myAnswer)."
       }
     }
   }

@@ -26,7 +26,7 @@ struct WatchCommand: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    // The stream tries for ever. A first call tells whether the service is there.
+    // The stream retries forever. A first call tells whether the service is there.
     let user = try await account.client.me.get()
     let watching = Task { try await watch(account, as: user, on: console) }
     let interrupt = Interrupt { watching.cancel() }

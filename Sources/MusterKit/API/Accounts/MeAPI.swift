@@ -57,7 +57,7 @@ public struct MeAPI: Sendable {
     try await caller.send(.write("DELETE", "/users/me/calendar", key: key))
   }
 
-  /// Deletes the account, at once and for good, and forgets the tokens.
+  /// Deletes the account, immediately and for good, and forgets the tokens.
   ///
   /// - Parameter reauthentication: nil only for an account without any other way to log in.
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `identity-not-proven`, `no-password`,

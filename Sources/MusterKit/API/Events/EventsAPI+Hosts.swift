@@ -1,6 +1,6 @@
 import Foundation
 
-/// What hosts do, beside editing and inviting.
+/// Actions of hosts, besides editing and inviting.
 extension EventsAPI {
   /// Asks a friend or a guest to be a co-host of an event that the caller created. They are one when they accept: see
   /// ``ProposalsAPI``.

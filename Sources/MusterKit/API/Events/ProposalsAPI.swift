@@ -1,6 +1,7 @@
 import Foundation
 
-/// What the user may accept or decline: answers of visitors with the user's address, and offers to host an event.
+/// Proposals that the user may accept or decline: answers of visitors with the user's address, and offers to host an
+/// event.
 public struct ProposalsAPI: Sendable {
   let caller: APICaller
 

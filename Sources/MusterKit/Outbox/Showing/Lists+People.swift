@@ -7,7 +7,7 @@ extension Lists {
     addFriend(request.sender, at: time)
   }
 
-  /// If the person has asked already, the two are friends at once.
+  /// If the person has asked already, the two become friends immediately.
   mutating func sendRequest(to person: Person, id: UUID, at time: Date) {
     if let request = friendRequests?.first(where: { $0.sender.id == person.id }) {
       return acceptRequest(request.id, at: time)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What hosts do, beside editing and inviting.
+/// Actions of hosts, besides editing and inviting.
 extension PreviewWorld {
   func addHost(_ id: String, to event: Event) throws {
     try checkIsMine(event)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a list says about its copy.
+/// A list's claims about its copy.
 struct CopyStatus: Sendable, Hashable {
   let stamp: Stamp
   let provedAt: Date

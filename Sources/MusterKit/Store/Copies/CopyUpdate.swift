@@ -30,7 +30,7 @@ struct CopyUpdate: Sendable {
   /// The number of items to keep; the rest of the list is left with the service.
   private let length: Int
   private(set) var need = Need.verdict
-  /// What the next claim is made of.
+  /// The contents of the next claim.
   private var stamp: Stamp?
   private var held: [StoredCopy.Entry]
   /// The copy that a verdict of "fresh" proves.
@@ -47,7 +47,7 @@ struct CopyUpdate: Sendable {
     held = Array((copy?.entries ?? []).prefix(Self.claimLength))
   }
 
-  /// What the app holds. The service leaves out what it has.
+  /// The app's copy. The service leaves out the items in it.
   var claim: Claim {
     Claim(timestamp: stamp, items: Dictionary(held.map { ($0.key, $0.digest) }, uniquingKeysWith: { $1 }))
   }
@@ -127,13 +127,14 @@ struct CopyUpdate: Sendable {
     }
   }
 
-  /// Asks again for what did not fit into the response. What came is claimed, so that it does not come again.
+  /// Asks again for items that did not fit into the response. Items already received go into the claim, so they are not
+  /// sent again.
   private mutating func askForMissing(_ count: Int, holding entries: [StoredCopy.Entry]) {
     let hasProgress = count < missing
     missing = count
     stamp = nil
     held = entries
-    if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) do not come.") }
+    if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) were not sent.") }
   }
 
   /// Trusts no digests from now on, and asks for everything.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the store shows, as models. Nil where there is no copy.
+/// The contents of the store, as models. Nil where there is no copy.
 struct Lists: Sendable, Hashable {
   var profile: User?
   var friends: [Friend]?

@@ -2,7 +2,7 @@ import Foundation
 
 /// The copies of a user's collections, in memory and in files. Brings them up to date, off the main actor.
 actor StoredCopies {
-  /// What a validation has found.
+  /// The result of a validation.
   struct Result: Sendable {
     /// Collections whose items may have changed, and their items.
     var changed: Set<CacheCollection> = []

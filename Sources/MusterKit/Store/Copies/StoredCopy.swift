@@ -16,7 +16,7 @@ struct StoredCopy: Sendable, Hashable {
   let stamp: Stamp
   /// In the order of the list.
   var entries: [Entry]
-  /// Where the list goes on after the entries; nil if they are the whole list.
+  /// Where the list continues after the entries; nil if they are the whole list.
   var nextCursor: String?
   /// When the request was sent whose response proved this copy right.
   var provedAt: Date

@@ -1,6 +1,6 @@
 extension MusterStore {
-  /// Sends what waits in the outbox, and validates all lists. Resolves when the lists are proved to be what the service
-  /// had after this call.
+  /// Sends pending writes, and validates all lists. Resolves when the lists are proved to be what the service had after
+  /// this call.
   ///
   /// - Throws: ``MusterError/unreachable(_:)`` offline: the copies stay, and ``isOffline`` is true.
   ///   ``MusterError/loggedOut`` if the session has ended. Other ``MusterError``s if the service is unavailable.

@@ -40,7 +40,7 @@ extension MusterStore {
     invalidate(CacheCollection.allCases)
   }
 
-  /// Begins a pass for what there is to do, if the store runs.
+  /// Starts a pass for pending work, if the store runs.
   func poke() { catchUpSoon([]) }
 
   /// Plans the next pass.
@@ -68,7 +68,7 @@ extension MusterStore {
     Task { try? await catchUp(collections) }
   }
 
-  /// Takes what the stream announces.
+  /// Handles an announcement of the stream.
   func take(_ event: StreamEvent) {
     switch event {
     case .connected:
@@ -90,7 +90,7 @@ extension MusterStore {
     guard life.isStreaming else { return }
     life.isStreaming = false
     invalidate(CacheCollection.allCases)
-    // Not at once: a service that stops loses the streams of all phones together.
+    // After a random pause: a service that stops loses the streams of all phones together.
     schedule(after: timing.firstRetry * (1 + timing.random()))
   }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a store does by itself while it runs.
+/// The activity of a store while it runs.
 struct StoreLife {
   /// Counts the lives of a store. What comes from the stream of an earlier one is ignored.
   var number = 0

@@ -30,8 +30,7 @@ struct StoreTiming: Sendable {
     return min(maximumHint, TimeInterval(retryAfter ?? 0)) + backoff * (0.5 + 0.5 * random())
   }
 
-  /// Whether a write may no longer be sent. A clock that was set back makes it expire, too, because the write's age
-  /// is unknown then.
+  /// Whether a write may no longer be sent. It also expires if the clock was set back, because its age is then unknown.
   func isExpired(_ createdAt: Date) -> Bool {
     !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))
   }

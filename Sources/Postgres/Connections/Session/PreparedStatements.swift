@@ -44,7 +44,7 @@ struct PreparedStatements {
     }
   }
 
-  /// Each one takes memory on the server. Beyond this number, a new one replaces the one that was not used for longest.
+  /// Each one takes memory on the server. Beyond this number, a new one replaces the least recently used one.
   private static let maximum = 500
 
   private let naming: Naming

@@ -1,4 +1,4 @@
-/// What a statement changes in its session, judged by its text. A function may hide more. A DO block can do anything.
+/// The effect of a statement on its session, judged by its text. A function may hide more. A DO block can do anything.
 enum SessionEffect: Comparable, Sendable {
   case none
   /// Begins, ends or changes a transaction.

@@ -3,7 +3,7 @@ import Foundation
 /// A value protected by a lock that is held only briefly.
 ///
 /// The standard library's `Mutex` would work, but ThreadSanitizer does not understand it and reports false races. With
-/// this lock, a clean report is meaningful. The tests' helpers use it, too, hence `package`.
+/// this lock, a clean report is meaningful. The tests' helpers also use it, hence `package`.
 @usableFromInline package final class Lock<Value>: Sendable {
   @usableFromInline final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
     @inlinable deinit {

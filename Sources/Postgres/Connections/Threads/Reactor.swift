@@ -5,8 +5,8 @@ import Synchronization
 /// One thread that waits for all sockets of a database and calls their connections when a socket is readable or
 /// writable. `poll` is enough: with about twenty sockets, it costs the same as epoll.
 ///
-/// It also runs tasks: see ``Database/executor``. A task then goes on where its result arrived, so no other thread has
-/// to wake up.
+/// It also runs tasks: see ``Database/executor``. A task then continues where its result arrived, so no other thread
+/// has to wake up.
 final class Reactor: TaskExecutor {
   private struct State {
     var connections: [Connection] = []

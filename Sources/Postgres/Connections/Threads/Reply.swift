@@ -29,7 +29,7 @@
     state.withLock { if case .done = $0 { true } else { false } }
   }
 
-  /// Waits for the value. Cancelling the task ends the wait at once with `CancellationError`.
+  /// Waits for the value. Cancelling the task ends the wait immediately with `CancellationError`.
   @inlinable func value() async throws -> Value {
     try await withTaskCancellationHandler {
       try await uncancellableValue()

@@ -1,4 +1,4 @@
-/// What a transaction sees of others that commit while it runs.
+/// How much a transaction sees of others that commit while it runs.
 public enum IsolationLevel: Sendable {
   /// Each statement sees the changes that were committed before it began.
   case readCommitted

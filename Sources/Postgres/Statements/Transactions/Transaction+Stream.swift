@@ -5,7 +5,7 @@ extension Transaction {
   ///
   /// - Parameters:
   ///   - sql: a statement that returns rows.
-  ///   - size: the number of rows that are fetched at once, and so are in memory.
+  ///   - size: the number of rows that are fetched together, and so are in memory.
   public func stream(_ sql: SQL, partsOf size: Int = RowStream.usualSize) -> RowStream {
     RowStream(transaction: self, sql: sql, size: size)
   }

@@ -184,7 +184,7 @@ public final class Transaction: Querying {
       defer { state.phase = .ended }
       return state.phase
     }
-    // If the batch of COMMIT failed, the transaction is still open in a failed state, so `ended` needs a rollback, too.
+    // If the batch of COMMIT failed, the transaction is still open in a failed state, so `ended` also needs a rollback.
     guard phase != .fresh, connection.isOpen, !connection.isIdle else { return }
     do {
       let timeout = database.configuration.timeout(of: 1)

@@ -16,7 +16,7 @@ import Testing
     try await app.database.execute("UPDATE users SET password_hash = \(hash) WHERE username = 'ana'")
   }
 
-  @Test func `passwords that cannot be hashed in time are refused at once`() async throws {
+  @Test func `passwords that cannot be hashed in time are refused immediately`() async throws {
     let passwords = Passwords(cost: .recommended)
     let refusal = await withTaskGroup(of: AppError?.self) { group -> AppError? in
       for _ in 0..<400 {
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `several phones may log in while the password is hashed anew`() async throws {
+  @Test func `several phones may log in while the password is rehashed`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")
       try await store(try await Passwords(cost: Passwords.Cost(logN: 3, r: 8, p: 1)).hash("correct horse ana"), app)

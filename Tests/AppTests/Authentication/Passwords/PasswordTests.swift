@@ -135,7 +135,7 @@ extension Phone {
       let again = try Phone(app, "ana", try await app.logIn("ana", "another horse ana"))
       let profile = try await again.get("users/me")
       #expect(profile["emailVerified"].bool == true)
-      // The other mailed token is void, too.
+      // The other mailed token is also void.
       let void = try await app.verify(try #require(mails.first?.token))
       #expect(void.badFields == ["token"])
       #expect(try await app.takeMails().map(\.type) == ["mail-password-changed"])

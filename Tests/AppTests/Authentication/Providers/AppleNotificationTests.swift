@@ -6,7 +6,7 @@ import Testing
 
 @testable import App
 
-/// What Apple's server says about its users.
+/// Apple's notifications about its users.
 @Suite struct AppleNotificationTests {
   private func send(_ app: TestApp, _ payload: String) async throws -> APIResponse {
     try await app.send("POST", "auth/apple/notifications", body: #"{"payload": "\#(payload)"}"#)
@@ -118,7 +118,7 @@ import Testing
         #expect(try await back.get("events/\(event)")["myRole"].string == "creator")
         #expect(try await app.takeMails().map(\.type) == (email == nil ? [] : ["mail-identity-linked"]))
         #expect(try await app.value("SELECT count(*) FROM revoked_identities") == 0)
-        // What is repeated is about the time before.
+        // The repeated one is about the time before.
         try await app.database.execute("UPDATE identities SET created_at = created_at + interval '1 minute'")
         try await accept(app, payload)
         #expect(try await back.send("GET", "users/me").status == 200)
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func `a reset forgets a revoked identity, so that whoever linked it cannot come back`() async throws {
+  @Test func `a reset forgets a revoked identity, so that an intruder who linked it cannot come back`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let ana = try await signUp(app, identity, "thief", email: "x1@privaterelay.appleid.com")
       try await accept(app, try identity.notification("consent-revoked", of: "thief"))
@@ -261,7 +261,7 @@ import Testing
         ("a symmetric algorithm", try made([:], header: #"{"alg":"HS256","kid":"first"}"#)),
         ("another issuer", try made(["iss": #""https://accounts.google.com""#])),
         ("another app", try made(["aud": #""com.example.other""#])),
-        ("another app, too", try made(["aud": #"["\#(IdentityServer.clientID)", "com.example.other"]"#])),
+        ("also another app", try made(["aud": #"["\#(IdentityServer.clientID)", "com.example.other"]"#])),
         ("no app", try made(["aud": "[]"])),
         ("expired", try made(["exp": "\(past)"])),
         ("issued long ago, without an expiry", try made(["exp": "", "iat": "\(Self.now - 2 * 86_400)"])),

@@ -7,7 +7,7 @@ import Testing
 @testable import App
 
 /// Who may call what: every kind of caller calls each route. A new route needs a line in `Line.table`. `OpenAPITests`
-/// compares the routes with the document, so a route of the document without a line fails, too.
+/// compares the routes with the document, so a route of the document without a line also fails.
 @Suite struct AuthorizationTests {
   @Test func `every route has a line in the table, and every line a route`() async throws {
     try await TestApp.run { app in
@@ -28,7 +28,7 @@ import Testing
       let readers = gathered
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, line) in lines.enumerated() {
-          // More lines at once would only slow each other down.
+          // More concurrent lines would only slow each other down.
           if number >= 6 { _ = try await group.next() }
           group.addTask {
             // Each write has its own cast, so that one call does not spoil the next.
@@ -79,7 +79,7 @@ import Testing
 
 /// The caller's relation to the owner of the thing that the call names. The columns have this order, and so have the
 /// calls. The owner's call comes last: the other callers' attempts must not have changed anything. Only what a co-host
-/// may do is done when the owner repeats it. A co-host is a friend, too, and hosts the owner's event.
+/// may do is done when the owner repeats it. A co-host is also a friend, and hosts the owner's event.
 private enum Caller: String, CaseIterable {
   case stranger, friend, invitee, blocked, cohost, owner
 }

@@ -141,7 +141,7 @@ import Testing
       try await app.database.execute("UPDATE sessions SET rotated_at = rotated_at - interval '1 day'")
       #expect(try await ana.send("POST", "auth/logout").status == 204)
       try await eventually { try await ana.send("GET", "users/me").problem == "session-ended" }
-      // A process that starts now reads it, too.
+      // A process that starts now also reads it.
       try await withCopy(of: app) { copy in
         try await copy.read()
         #expect(copy.knows(try ana.session))

@@ -123,7 +123,7 @@ import Testing
       #expect(try await ana.send("DELETE", path).problem == "session-not-found")
       #expect(try await listed(ana) == [try ana.session.description, try tablet.session.description])
       #expect(try await tablet.refresh().status == 200)
-      // The current session can end itself, too.
+      // The current session can also end itself.
       #expect(try await ana.send("DELETE", "auth/sessions/\(try ana.session.description.uppercased())").status == 204)
       try await expectEnded(ana)
     }

@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `repeated logins are slowed down, too, before the password is hashed`() async throws {
+  @Test func `repeated logins are also slowed down, before the password is hashed`() async throws {
     try await TestApp.run { app in
       let (ana, _) = (try await app.signUp("ana"), try await app.signUp("ben"))
       func counted() async throws -> Double? {

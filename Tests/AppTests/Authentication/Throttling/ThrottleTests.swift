@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `an address may fail more often, and then waits, too, whatever login it tries`() async throws {
+  @Test func `an address may fail more often, and then also waits, whatever login it tries`() async throws {
     try await TestApp.run { app in
       var waits: [Double?] = []
       for number in 0..<23 {

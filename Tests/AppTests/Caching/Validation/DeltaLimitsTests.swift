@@ -31,7 +31,7 @@ import Testing
     #expect(Set(copy.digests + digests).count == listed.count)
   }
 
-  @Test func `a list of more than 500 items comes by its first 500, and goes on page by page`() async throws {
+  @Test func `a list of more than 500 items starts with its first 500, and continues page by page`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(500, around: ana)
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `of very long items, fewer than 500 are compared, and the list goes on after them`() async throws {
+  @Test func `of very long items, fewer than 500 are compared, and the list continues after them`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let events = try await app.plan(200, by: ana, note: String(repeating: "😀", count: 2000))

@@ -168,7 +168,7 @@ import Testing
       try await app.database.execute("UPDATE calendar_links SET session_ids = ARRAY[\(ana.session)]")
       try await changePassword()
       #expect(try await app.send("GET", path).problem == "calendar-not-found")
-      // Another link starts anew.
+      // Another link starts over.
       let fresh = try await ana.makeCalendarLink()
       try await changePassword()
       _ = try await app.calendarFeed(fresh)

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `a co-host whom an operator adds with SQL is shown, too`() async throws {
+  @Test func `a co-host whom an operator adds with SQL is also shown`() async throws {
     try await run { app, scene in
       let id = try #require(Event.ID(try await scene.ana.createEvent("Run", inviting: [scene.cleo])["id"].string ?? ""))
       try await app.database.execute(

@@ -92,7 +92,7 @@ import Testing
   /// A write, and how it is answered when it is sent again after a block between ana and ben.
   private struct Keyed {
     enum Again {
-      /// Runs anew.
+      /// Runs again.
       case refused(Int)
       /// Shows the event as the caller sees it now.
       case current
@@ -291,7 +291,7 @@ import Testing
         #expect(reused.problem == "idempotency-key-reused", "\(path): \(reused.body)")
       }
       #expect(try await app.value("SELECT count(*) FROM idempotency_keys") == cases.count)
-      // What cannot be read any more is not in an old response either.
+      // An event that can no longer be read is not in an old response either.
       try await ben.block(ana)
       let hidden = try await ben.send("PUT", answer, #"{"status": "going"}"#, headers: [("Idempotency-Key", "idle-4")])
       #expect(hidden.status == 404, "\(hidden.body)")

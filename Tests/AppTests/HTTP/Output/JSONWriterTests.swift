@@ -112,7 +112,7 @@ import Testing
         == #"{"a":[],"b":[[1,2],[],[3]],"c":{},"d":{"e":"x"},"f\"":true,"g":null,"h":1.5,"i":null}"#)
   }
 
-  @Test func `the bytes of a part can be read, and a cleared writer begins again`() {
+  @Test func `the bytes of a part can be read, and a cleared writer starts over`() {
     var writer = JSONWriter()
     var elements: [String] = []
     for _ in 0..<2 {

@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `work leaves the thread of its caller, who goes on there afterwards`() async throws {
+  @Test func `work leaves the thread of its caller, who continues there afterwards`() async throws {
     let places = await withTaskExecutorPreference(Lane()) {
       let before = Lane.isCurrent
       let inside = await GlobalPool.run {

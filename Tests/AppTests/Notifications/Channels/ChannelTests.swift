@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `deliveries to an unconfigured platform wait, and the worker says so at its start`() async throws {
+  @Test func `deliveries to an unconfigured platform wait, and the worker says so on startup`() async throws {
     try await TestApp.run { app in
       let channels = Channels(app.dependencies)
       for (device, name) in [

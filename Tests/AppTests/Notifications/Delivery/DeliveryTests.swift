@@ -21,7 +21,7 @@ import Testing
       // Postpone the next attempt, however slow this machine is.
       try await app.database.execute(
         "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE attempts > 0")
-      // New rows go to the first device at once. For the other, they wait behind the failed row.
+      // New rows go to the first device immediately. For the other, they wait behind the failed row.
       try await app.enqueue(rounds: 2..<4, to: 1)
       _ = try await app.worker(recorder).step()
       #expect(recorder.rounds("1-1") == [0, 1, 2, 3])

@@ -193,7 +193,7 @@ import Testing
           for death in 1...4 {
             let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
             defer { worker.signal(SIGKILL) }
-            // After three deaths, the next row of the same subject would kill, too.
+            // After three deaths, the next row of the same subject would also kill.
             victim.withLock { $0 = death < 4 ? .process(worker.pid) : .none }
             // This test does not wait until the worker knows who died.
             try await eventually {

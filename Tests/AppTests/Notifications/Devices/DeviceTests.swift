@@ -171,7 +171,7 @@ import Testing
       try await queue(for: id, of: ana, in: app)
       #expect(try await ben.removeDevice(id, expecting: 404).problem == "device-not-found")
       #expect(try await ana.devices().count == 1)
-      // The owner's other phones can, too.
+      // So can the owner's other phones.
       try await ana.signInAgain().removeDevice(id.uppercased())
       #expect(try await ana.devices().isEmpty)
       #expect(try await app.waitingDevices().isEmpty)

@@ -174,7 +174,7 @@ import Testing
               let stamp = try await ana.get("notifications")["timestamp"]
               #expect(stream.changes.last == .object(["notifications": stamp]))
             }
-            // The user's own changes, too.
+            // Also the user's own changes.
             try await tablet.markRead(#"{"all": true}"#)
             try await eventually { first.changes.count == 3 && second.changes.count == 3 }
             #expect(bens.changes.count == 1)
@@ -370,7 +370,7 @@ import Testing
             let queueing = NotificationQueue.insert(behind, forUsersIn: "SELECT \(ana.userID)")
             try await app.database.execute(queueing)
             try await dev.edit(devs, #"{"title": "Elsewhere"}"#)
-            // Other inboxes are not delayed meanwhile. By then, this one has been checked, too.
+            // Other inboxes are not delayed meanwhile. By then, this one has also been checked.
             #expect(try await FanOut.step(in: app.service).notices > 0)
             try await eventually { others.events.count == 1 }
             #expect(stream.events.isEmpty)

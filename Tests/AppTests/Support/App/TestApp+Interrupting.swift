@@ -17,7 +17,7 @@ extension TestApp {
       """)
   }
 
-  /// Starts a statement with the condition `waited()`, and lets it go on after the interruption.
+  /// Starts a statement with the condition `waited()`, and lets it continue after the interruption.
   func interrupting<Value: Sendable>(
     _ statement: @escaping @Sendable () async throws -> Value, with interruption: () async throws -> Void
   ) async throws -> Value {

@@ -75,8 +75,8 @@ struct TestApp: Sendable {
   ///   - isShared: whether other tests may use the same service before and after. If false, the test gets a new one.
   ///   - endedSessionsAge: how long a copy of the ended sessions is trusted.
   ///   - queuesWrites: if false, concurrent writes meet in the database, as the writes of several processes do.
-  ///   - hostAge: seconds after which a user causes mails to strangers. By default, tests' users do so at once.
-  ///   - decoderPath: the folders with the decoder of pictures. By default, those in `PATH`.
+  ///   - hostAge: seconds after which a user causes mails to strangers. By default, tests' users do so immediately.
+  ///   - decoderPath: the folders of the picture decoder. By default, those in `PATH`.
   ///   - pastPooler: connects to PostgreSQL directly. Other tests may use a pooler, whose connections outlive those of
   ///     the service.
   ///   - prepare: gets the database before the service connects to it.

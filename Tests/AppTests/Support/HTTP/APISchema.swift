@@ -88,7 +88,7 @@ final class APISchema: Sendable {
   // MARK: Checking
 
   /// How a value breaks a schema. Each fault begins with its place in the value: `.items[0].id is no UUID`. A member
-  /// that an object's schema does not name is a fault, too.
+  /// that an object's schema does not name is also a fault.
   static func faults(in value: JSON, _ schema: Reference, _ components: Components) -> [String] {
     switch schema {
     case .inline(let schema): schema.faults(in: value, components)

@@ -33,7 +33,7 @@ struct CrowdedWorld: Sendable {
   ///   - clockIsSet: whether the clock is set back and forth all the time.
   func run(phonesEach: Int = 2, datesLate: Bool = false, clockIsSet: Bool = false) async throws {
     var phones = try await app.withFanOut {
-      // A killed service refuses connections at once. The phones then go on to the next one.
+      // A killed service refuses connections immediately. The phones then move to the next one.
       try await app.withConnections(64, isPatient: false) {
         try await live(phonesEach: phonesEach, datesLate: datesLate, clockIsSet: clockIsSet)
       }

@@ -42,7 +42,7 @@ final class History: Sendable {
 
   /// - Parameters:
   ///   - goal: the number of validations after which the history is over.
-  ///   - hasEveryVerb: whether it goes on until every verb was done, for at most five times as many validations.
+  ///   - hasEveryVerb: whether it continues until every verb was done, for at most five times as many validations.
   init(goal: Int = .max, endsAtViolation: Bool = false, hasEveryVerb: Bool = false) {
     self.goal = goal
     self.hasEveryVerb = hasEveryVerb

@@ -372,7 +372,7 @@ struct Model {
     let events = events
     let pairs = [(person, other), (other, person)]
     for (one, two) in pairs {
-      // A host of an event stays one if the other is a co-host, too.
+      // A host of an event stays one if the other is also a co-host.
       queue.removeAll { notice in
         guard notice.recipient == one else { return false }
         let event = notice.event.map { events[$0] }

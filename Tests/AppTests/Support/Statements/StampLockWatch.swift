@@ -9,7 +9,7 @@ import Synchronization
 /// Looks for stamps that stay locked while PostgreSQL waits for the service.
 ///
 /// Its logger gets each batch of statements when the results have arrived, before the service gets them. Until the
-/// logger returns, the service cannot go on with the transaction. So PostgreSQL has the locks that it would have if the
+/// logger returns, the service cannot continue the transaction. So PostgreSQL has the locks that it would have if the
 /// service were slow.
 final class StampLockWatch: Sendable {
   private struct State: Sendable {

@@ -74,7 +74,7 @@ extension Storm {
       #expect(unwanted.isEmpty, "seed \(seed): \(unwanted.count) arrive at \(leaver.device) after \(leaver.parting)")
       if leaver.parting == .blocking { kept += after.count }
     }
-    // The leavers got notices before, and those who only block go on to get others'.
+    // The leavers got notices before, and those who only block continue to get others'.
     #expect(before > 0 && kept > 0, "seed \(seed)")
     try await app.expectNothingCrossesABlock()
     let gone = leavers.filter { $0.parting == .deletingAccount }.map(\.phone.userID)

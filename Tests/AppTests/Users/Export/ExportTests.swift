@@ -158,7 +158,7 @@ import Testing
         let whole = try await ben.send("GET", "users/me/export")
         #expect(whole.status == 200)
       }
-      // An export that sends no body ends, too.
+      // An export that sends no body also ends.
       #expect(try await ben.send("HEAD", "users/me/export").status == 200)
       try await eventually { try await ben.send("GET", "users/me/export").status == 200 }
       #expect(connection != nil)

@@ -95,7 +95,7 @@ extension Phone {
   }
 
   @Test(arguments: ["klara", "clarx", "xlara", "clxra"])
-  func `a typo in a short name is forgiven, too`(_ query: String) async throws {
+  func `a typo in a short name is also forgiven`(_ query: String) async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       _ = try await app.signUp("clara")

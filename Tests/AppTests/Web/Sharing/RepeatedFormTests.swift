@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `another name is another person, who is told and can send the form again`() async throws {
+  @Test func `another name is another person, who gets a message and can send the form again`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let event = try await ana.createEvent("Swim")["id"].string ?? ""

@@ -164,7 +164,7 @@ import Testing
         event,
         #"{"title": "\#(long(200, "\\\""))", "note": "\#(long(2000, "\\\""))", "timeZone": "\#(zone)", "#
           + #""endTime": "2031-12-31T22:59:00Z", "location": {"name": "\#(long(200, "\u{1f389}"))"}}"#)
-      // As many names as fit, each as long as its share. Their elements are counted, too.
+      // As many names as fit, each as long as its share. Their elements are also counted.
       let linkID = try #require(ShareLink.ID(link.id))
       try await app.database.batch(
         "UPDATE users SET display_name = repeat('\"', 14)",

@@ -45,13 +45,13 @@ import Testing
       return
     }
     #expect(copy.entries.count == 2 && copy.nextCursor == "1")
-    // More of it is read when the copy is fresh, too.
+    // More of it is also read when the copy is fresh.
     var more = CopyUpdate(.events, from: copy, length: 4)
     more.take(Verdict(invalidate: false, timestamp: "s"), sentAt: .now)
     #expect(more.need == .page(cursor: "1"))
   }
 
-  @Test func `when the list changes between pages, the update begins again`() {
+  @Test func `when the list changes between pages, the update starts over`() {
     for wrong in [page(["c"], nil), page(["c"], "later")] {
       var update = begun()
       update.take(wrong)

@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `the app's own files beside the store stay`() throws {
+  @Test func `the app's own files next to the store stay`() throws {
     try withFolder { url in
       try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
       let file = url.appending(path: "notes.txt")

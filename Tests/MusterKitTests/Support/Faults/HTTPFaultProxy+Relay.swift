@@ -58,7 +58,7 @@ extension HTTPFaultProxy {
 
     /// Forwards a stream until it ends.
     ///
-    /// - Returns: whether the connection goes on.
+    /// - Returns: whether the connection continues.
     private mutating func stream(_ number: Int, _ fault: Fault) async throws -> Bool {
       state.withLock { $0.openStreams += 1 }
       defer { state.withLock { $0.openStreams -= 1 } }

@@ -119,7 +119,7 @@ final class HTTPFaultProxy: Sendable {
     state.withLock { $0.plan = plan }
   }
 
-  /// The network is gone: all connections are closed, and new ones are closed at once.
+  /// The network is gone: all connections are closed, and new ones are closed immediately.
   var isOffline: Bool {
     get { state.withLock { $0.isOffline } }
     set {

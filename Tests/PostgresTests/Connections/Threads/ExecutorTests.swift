@@ -21,7 +21,7 @@ struct ExecutorTests {
     await withTaskExecutorPreference(database.executor) { thread() }
   }
 
-  @Test func `a task sends a statement and goes on with its result on the database's thread`() async throws {
+  @Test func `a task sends a statement and continues with its result on the database's thread`() async throws {
     try await withDatabase { database, _ in
       let its = await thread(of: database)
       // On a busy machine, the thread may seem busy to some of the jobs, which then run in the global pool.
@@ -98,7 +98,7 @@ struct ExecutorTests {
     mayEnd.wait()
   }
 
-  @Test func `after the database is closed, its tasks go on`() async throws {
+  @Test func `after the database is closed, its tasks continue`() async throws {
     try await withDatabase { database, _ in
       let sum = await withTaskExecutorPreference(database.executor) {
         database.close()

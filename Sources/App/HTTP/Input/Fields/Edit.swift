@@ -1,4 +1,4 @@
-/// What a PATCH does to a field.
+/// The effect of a PATCH on a field.
 enum Edit<Value: Sendable>: Sendable {
   case keep
   case set(Value)

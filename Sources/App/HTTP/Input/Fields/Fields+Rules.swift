@@ -29,7 +29,7 @@ extension Fields.Rule {
 }
 
 extension Fields.Rule where Value == Int {
-  /// A whole number. As in JSON Schema, `5.0` is one, too.
+  /// A whole number. As in JSON Schema, `5.0` is also one.
   static func integer(_ range: ClosedRange<Int>) -> Self {
     Self(placeholder: range.lowerBound) { json throws(Fields.Broken) in
       guard case .number(let digits) = json else { throw Fields.Broken.wrongType("a number", json) }

@@ -21,7 +21,7 @@ extension Fields.Rule where Value == String {
 
   private static func miscounted(_ length: ClosedRange<Int>) -> Fields.Broken {
     let bound = length.lowerBound == 0 ? "at most" : "\(length.lowerBound) to"
-    return Fields.Broken(.wrongLength, "must have \(bound) \(length.upperBound) characters")
+    return Fields.Broken(.wrongLength, "must be \(bound) \(length.upperBound) characters long")
   }
 
   /// A single line of visible text: a name or a title, which mails and notifications quote.
@@ -46,7 +46,7 @@ extension Fields.Rule where Value == String {
     Self(placeholder: "") { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
       guard length.contains(text.utf8.count) else {
-        throw Fields.Broken(.wrongLength, "must have \(length.lowerBound) to \(length.upperBound) bytes")
+        throw Fields.Broken(.wrongLength, "must be \(length.lowerBound) to \(length.upperBound) bytes long")
       }
       return text
     }

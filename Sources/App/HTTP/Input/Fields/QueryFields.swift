@@ -3,7 +3,7 @@ import Hummingbird
 import HummingbirdCore
 
 /// Reads query parameters and records every one that breaks its rule, as ``Fields`` does for a body. A parameter that
-/// nothing reads, or that is given twice, is an error too.
+/// nothing reads, or that is given twice, is also an error.
 struct QueryFields {
   private let parameters: FlatDictionary<Substring, Substring>
   private var known: [String] = []

@@ -23,7 +23,7 @@ public struct TrustedProxies: Sendable {
   /// The client whose request a peer has forwarded.
   ///
   /// Each proxy appends the address that connected to it. The last entry is true if the peer is a trusted proxy, the
-  /// entry before it is true if the last one is a trusted proxy too, and so on. The first address from the right that
+  /// entry before it is true if the last one is also a trusted proxy, and so on. The first address from the right that
   /// is not a trusted proxy is the client. Everything to the left of it, or of an entry that is not an address, is
   /// ignored.
   ///

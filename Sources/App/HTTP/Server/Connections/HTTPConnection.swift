@@ -9,7 +9,7 @@ import NIOHTTPTypes
 /// An HTTP/1 connection, or one stream of HTTP/2. One task handles its requests, one after the other.
 ///
 /// Hummingbird's own channels pass each part of a request and of a response through `NIOAsyncChannel`. Here, a whole
-/// request reaches the task at once, and a whole response goes back with the question for the next request.
+/// request reaches the task immediately, and a whole response goes back with the question for the next request.
 struct HTTPConnection: ServerChildChannelValue {
   typealias Responder = @Sendable (Request, any Channel) async throws -> Response
 

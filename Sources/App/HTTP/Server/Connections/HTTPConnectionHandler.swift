@@ -190,7 +190,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     }
   }
 
-  /// - Parameter promise: the task waits for it. It is fulfilled at once while the client keeps up.
+  /// - Parameter promise: the task waits for it. It is fulfilled immediately while the client keeps up.
   func write(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>?) {
     guard let context, let last = parts.last else {
       promise?.fail(ChannelError.ioOnClosedChannel)
@@ -233,7 +233,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     context.fireUserInboundEventTriggered(event)
   }
 
-  /// Ends the requests at once, as if the client had closed the connection.
+  /// Ends the requests immediately, as if the client had closed the connection.
   func cancel() {
     endInput(CancellationError())
     isLast = true

@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
-/// An HTTP/1 connection with limits for what its client sends, and how slowly.
+/// An HTTP/1 connection that limits what a client may send, and how slowly.
 struct LimitedHTTP1Channel: ServerChildChannel {
   private let responder: HTTPConnection.Responder
   private let limits: ConnectionLimits

@@ -57,7 +57,7 @@ public final class ServerCertificate: Sendable {
   /// Reads the files, and uses them for new connections if they have changed. If they cannot be used, such as halfway
   /// through a replacement, this is logged once and the previous certificate stays.
   public func reload(logger: Logger) {
-    // Under one lock: of two reloads at once, the later one must not be undone.
+    // Under one lock: of two concurrent reloads, the later one must not be undone.
     state.withLock { state in
       let pair = Self.read(certificateFile, keyFile)
       guard state.pair != pair else { return }

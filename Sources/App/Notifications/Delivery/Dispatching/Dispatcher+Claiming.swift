@@ -127,7 +127,7 @@ extension Dispatcher {
   }
 
   /// Handles rows that this worker has claimed again. That happens on a machine so busy that a lease expires before it
-  /// is renewed. The runs with these rows go on with the new leases, so that no row is sent twice at once.
+  /// is renewed. The runs with these rows continue with the new leases, so that no row is sent twice concurrently.
   ///
   /// - Returns: whether a run has any of the rows. The others are given back.
   private func hold(_ rows: [LeasedRow], again holders: [Int64: Int], in source: Int) -> Bool {

@@ -2,7 +2,7 @@ import Foundation
 
 /// Handles rows that find no free slot.
 extension Dispatcher {
-  /// Parks a run that finds no free slot. If rows already wait for the same slots, it is given back at once.
+  /// Parks a run that finds no free slot. If rows already wait for the same slots, it is given back immediately.
   func park(_ number: Int, _ send: Send, _ mode: Mode, _ now: Instant) {
     runs[number]?.send = send
     if mode == .untilStopped, capacity.isQueued(send.keys, now: now) { return giveBack(number, now) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the decoder made of an uploaded picture: JPEGs in sRGB, upright, on white, without metadata.
+/// The decoder's output for an uploaded picture: JPEGs in sRGB, upright, on white, without metadata.
 struct DecodedPicture: Sendable {
   let small: Data
   let large: Data

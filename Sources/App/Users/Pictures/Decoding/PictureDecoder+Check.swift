@@ -2,7 +2,7 @@ import Foundation
 import Logging
 
 extension Dependencies {
-  /// Logs how this machine contains the decoder of pictures, and a warning unless it can decode them, so that the
+  /// Logs how this machine sandboxes the picture decoder, and a warning unless it can decode pictures, so that the
   /// operator knows before users do.
   public func checkPictures() async {
     await pictureDecoder.check()
@@ -21,7 +21,7 @@ extension PictureDecoder {
       metadata: Dictionary(uniqueKeysWithValues: measures.map { ($0.of, "\($0.by ?? "none")") }))
     for measure in measures where measure.by == nil {
       logger.warning(
-        "the sandbox of the decoder of pictures is incomplete: see Pictures in docs/deploying.md",
+        "the sandbox of the picture decoder is incomplete: see Pictures in docs/deploying.md",
         metadata: ["missing": "\(measure.of)"])
     }
     do {

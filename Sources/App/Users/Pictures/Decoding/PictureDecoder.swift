@@ -162,7 +162,7 @@ final class PictureDecoder: Sendable {
     case .exited(0): return true
     // The program is missing, cannot start, or cannot be contained.
     case .exited(126), .exited(127): throw unavailable(String(messages.prefix(500)))
-    case .signaled(SIGKILL): throw unavailable("killed: the machine may have no memory left")
+    case .signaled(SIGKILL): throw unavailable("killed: the machine may be out of memory")
     case .exited: return false
     case .signaled(let number):
       logger.warning("a picture crashed its decoder", metadata: ["signal": "\(number)"])

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets a few callers do something at once. The others wait, in the order in which they came.
+/// Limits how many callers do something concurrently. The others wait, first come, first served.
 final class Seats: Sendable {
   private struct Waiter {
     let number: Int
@@ -23,7 +23,7 @@ final class Seats: Sendable {
   /// How many callers wait.
   var waiting: Int { state.withLock { $0.waiters.count } }
 
-  /// Runs `body` when a seat is free. Cancelling the task ends the wait at once.
+  /// Runs `body` when a seat is free. Cancelling the task ends the wait immediately.
   func hold<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
     try await sit()
     defer { leave() }

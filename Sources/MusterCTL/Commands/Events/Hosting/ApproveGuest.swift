@@ -5,7 +5,7 @@ struct ApproveGuest: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "approve", abstract: "Approve a guest who came through a share link that needs approval.",
     discussion: """
-      A user may then answer. The answer of a visitor applies at once. To turn a guest away, withdraw them.
+      A user may then answer. A visitor's answer takes effect immediately. To turn a guest away, withdraw them.
 
         musterctl events guests pasta
         musterctl events approve pasta Zoe

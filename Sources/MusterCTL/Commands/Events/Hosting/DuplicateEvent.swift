@@ -37,7 +37,7 @@ struct DuplicateEvent: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    // A past event may be repeated, too.
+    // A past event may also be repeated.
     let event = try await account.event(named: event.name)
     let plan = try PlannedTime(zoneNamed: event.timeZone)
     let start = try plan.start(time.joined(separator: " "))

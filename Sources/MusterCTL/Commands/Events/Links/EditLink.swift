@@ -34,7 +34,7 @@ struct EditLink: AccountCommand {
     if clear.contains(.expires) { edit.expiresAt = .clear }
     if clear.contains(.maxGuests) { edit.maxGuests = .clear }
     guard edit != ShareLinkEdit() else {
-      throw Failure.usage("Say what to change. See `musterctl events links edit --help`.")
+      throw Failure.usage("Specify what to change. See `musterctl events links edit --help`.")
     }
     let event = try await account.event(named: event.name)
     let id = try await account.link(named: link.name, to: event).id

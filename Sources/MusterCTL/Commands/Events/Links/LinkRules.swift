@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import MusterKit
 
-/// What a share link permits, as options.
+/// The rules of a share link, as options.
 struct LinkRules: ParsableArguments {
   enum Kind: String, ExpressibleByArgument, CaseIterable {
     case answer, view

@@ -11,7 +11,7 @@ struct ListLinks: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let id = try await account.event(named: event.name).id
     let reply = try await account.responses.reply { try await account.client.events.links.list(of: id) }
-    try console.show(reply, orNote: "There are no links. `musterctl events links create` makes one.") {
+    try console.show(reply, orNote: "There are no links. `musterctl events links create` creates one.") {
       Table.links($0)
     }
   }

@@ -82,7 +82,7 @@ import Testing
     ("🏴\u{e0067}\u{e0062}", "must not contain a flag that is cut off"),
     ("an\u{2028}a", "must be a single line, without control characters"),
   ])
-  func `the message names the character that nobody can see`(_ text: String, _ message: String) {
+  func `the message names the character that no one can see`(_ text: String, _ message: String) {
     let broken = #expect(throws: Fields.Broken.self) { try Fields.Rule<String>.line(1...9).read(.string(text)) }
     #expect(broken?.errors.map(\.message) == [message])
   }

@@ -33,7 +33,7 @@ import Testing
   }
 }
 
-/// Opens connections, one after the other, and closes each at once.
+/// Opens connections, one after the other, and closes each immediately.
 private func connectUntilRefused(_ port: Int) {
   #if canImport(Darwin)
     let stream = SOCK_STREAM

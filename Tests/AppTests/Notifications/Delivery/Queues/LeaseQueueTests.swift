@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `a row that is claimed again while it is read again is sent at once`() async throws {
+  @Test func `a row that is claimed again while it is read again is sent immediately`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func `a claim of rows that another worker has just freed has the oldest row, too`() async throws {
+  @Test func `a claim of rows that another worker has just freed also has the oldest row`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<4, to: 1)
