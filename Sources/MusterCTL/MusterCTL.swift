@@ -10,7 +10,7 @@ struct MusterCTL: AsyncParsableCommand {
     commandName: "musterctl",
     abstract: "Muster in a terminal: friends, events, answers, the inbox, and live updates.",
     discussion: """
-      Begin with:
+      Start with:
 
         musterctl login ana --server https://muster.example
         musterctl events

@@ -4,7 +4,8 @@ import Testing
 
 @testable import App
 
-/// What others on the machine can get from a process of ours, and what a decoder can that an attacker has taken over.
+/// Limits on what others on the machine can get from a process of ours, and on a decoder that an attacker has taken
+/// over.
 @Suite struct ContainmentTests {
   // MARK: The decoder
 

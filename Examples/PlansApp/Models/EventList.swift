@@ -24,7 +24,7 @@ import MusterKit
   /// Whether there is nothing to show yet.
   var isLoading: Bool { !store.events.isLoaded && store.lastError == nil }
 
-  /// What the phone knows about the list's age, for the user. Nil if the list is right, or still loading.
+  /// The age of the list, in words for the user. Nil if the list is right, or still loading.
   var status: String? {
     if !store.isOffline, let error = store.lastError { return error.sentence }
     guard store.isOffline else { return store.events.isUpToDate || isLoading ? nil : "Updating…" }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// What a poll of the queue of notices finds, and what it costs.
+/// The results of polling the queue of notices, and their cost.
 @Suite struct FanOutPollingTests {
   private func queue(_ title: String, for user: Phone, in app: TestApp) async throws {
     try await app.service.change { $0.notify(user.userID, about: .invitationWithdrawn(.new(), title)) }

@@ -7,7 +7,7 @@ import Testing
 
 /// Names that must be unique are folded in ASCII only, so that the locale of the database decides nothing.
 @Suite struct FoldingTests {
-  /// What in a statement folds letters.
+  /// The parts of a statement that fold letters.
   private func foldings(in text: String) -> [String] {
     text.matches(of: /\b(?:lower|upper|initcap)\s*\(|\bcitext\b|\bILIKE\b|~\*/.ignoresCase())
       .map { String($0.output) }

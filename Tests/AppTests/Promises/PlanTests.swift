@@ -14,7 +14,7 @@ import Testing
     "notifications", "deliveries", "devices", "sessions", "idempotency_keys",
   ]
 
-  /// What to find in the plans of an action.
+  /// The expected parts of an action's plans.
   private struct Expected {
     let action: String
     let indexes: [String]

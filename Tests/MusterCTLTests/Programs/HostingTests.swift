@@ -5,7 +5,7 @@ import Testing
 
 @testable import musterctl
 
-/// What hosts do, and what reaches people by links and calendars.
+/// Actions of hosts, and the ways in which links and calendars reach people.
 @Suite struct HostingTests {
   private func json(_ demo: Demo, _ line: String, as user: String) async throws -> JSONValue {
     let text = try await demo.say("\(line) --json", as: user)

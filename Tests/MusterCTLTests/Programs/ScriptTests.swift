@@ -5,7 +5,7 @@ import Testing
 
 @testable import musterctl
 
-/// What scripts rely on: exit statuses, streams and JSON.
+/// The interface for scripts: exit statuses, streams and JSON.
 @Suite struct ScriptTests {
   @Test func `every kind of failure has its exit status, and one line on stderr`() async throws {
     try await Demo.run { demo in

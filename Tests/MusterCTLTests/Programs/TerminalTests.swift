@@ -4,7 +4,7 @@ import Testing
 
 @testable import musterctl
 
-/// What users see in a terminal.
+/// The output in a terminal.
 @Suite struct TerminalTests {
   /// Runs a command to its end.
   private func show(

@@ -31,7 +31,7 @@ import Testing
     #expect(RetryPolicy.never.delay(after: .lost(""), attempts: 1, elapsed: 0, .always) == nil)
   }
 
-  /// What each kind of call repeats.
+  /// The repeats of each kind of call.
   private static let repeats: [(outcome: Outcome, always: Bool, ifNothingHappened: Bool)] = [
     (.lost(""), true, false),
     (Outcome(.html(status: 502)), true, false),

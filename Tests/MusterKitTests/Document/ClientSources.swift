@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// What the sources of `MusterClient` make public.
+/// The public parts of `MusterClient`'s sources.
 struct ClientSources {
   /// The names of public functions by their type.
   private var functions: [String: [String]] = [:]

@@ -73,7 +73,7 @@ struct DocumentOperation: Sendable {
   /// The number of words in the path that are not parameters. `/users/me` goes before `/users/{id}`.
   var literals: Int { path.count { !$0.hasPrefix("{") } }
 
-  /// What a request has that the operation does not know, or lacks.
+  /// The parts of a request that the operation does not know, and those that it lacks.
   func faults(in request: TransportRequest) -> [String] {
     let items = URLComponents(url: request.url, resolvingAgainstBaseURL: false)?.queryItems ?? []
     var faults = items.filter { !query.contains($0.name) }.map { "the parameter \($0.name)" }

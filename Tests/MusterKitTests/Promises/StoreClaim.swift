@@ -1,7 +1,7 @@
 import Foundation
 import MusterKit
 
-/// What a store shows of a collection while it claims that this is up to date.
+/// A collection as a store shows it while it claims to be up to date.
 struct StoreClaim: Sendable {
   let device: String
   let collection: CacheCollection

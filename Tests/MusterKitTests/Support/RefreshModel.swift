@@ -1,7 +1,7 @@
 import Foundation
 import MusterKit
 
-/// What the service does with refresh tokens: contract and guide, in memory, with a clock of its own.
+/// The service's handling of refresh tokens: contract and guide, in memory, with a clock of its own.
 struct RefreshModel: Sendable {
   struct Token: Hashable, Sendable {
     var counter: Int

@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What a client does when its access token has expired.
+/// A client whose access token has expired.
 @Suite struct RefreshTests {
   @Test(arguments: [true, false])
   func `50 parallel calls with an expired access token refresh it once`(isExpiryKnown: Bool) async throws {

@@ -6,7 +6,7 @@ struct WatchCommand: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch", abstract: "Print notifications as they arrive, until Ctrl-C.",
     discussion: """
-      Connects again after a lost connection, and misses nothing. With --json, prints one line for each event: \
+      Reconnects after a lost connection, and misses nothing. With --json, prints one line for each event: \
       {"event":"notification","data":{...}}
 
         musterctl watch

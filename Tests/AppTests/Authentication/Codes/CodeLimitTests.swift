@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// What a caller without the mail can find out or use up. Every user's address is their name at example.com.
+/// Limits on what a caller without the mail can find out or use up. Every user's address is their name at example.com.
 @Suite struct CodeLimitTests {
   private let email = "ana@example.com"
 

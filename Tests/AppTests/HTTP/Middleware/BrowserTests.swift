@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What browsers need to know about responses: who may read them, and what they may do.
+/// Headers that tell browsers who may read a response, and what it may do.
 @Suite struct BrowserTests {
   private static let page = "https://app.example.com"
   private static let origins = ["MUSTER_CORS_ORIGINS": "http://localhost:3000, \(page)"]

@@ -8,7 +8,7 @@ import Testing
 
 @testable import App
 
-/// What load balancers see while a process runs and stops.
+/// The view of load balancers while a process runs and stops.
 @Suite struct ShutdownTests {
   @Test func `the readiness check responds even if the database does not`() async throws {
     try await TestApp.run { app in

@@ -35,7 +35,7 @@ enum RawJSON {
     return String(string.dropFirst().dropLast())
   }
 
-  /// What stands between the outermost brackets, split at the commas.
+  /// The text between the outermost brackets, split at the commas.
   private static func parts(of text: String) throws -> [Substring] {
     let bytes = text.utf8
     var parts: [Substring] = []

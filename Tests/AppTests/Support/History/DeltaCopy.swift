@@ -31,7 +31,7 @@ struct DeltaCopy: Equatable, Sendable {
   var digests: [String] { keys.compactMap { items[$0]?.digest } }
   var held: HeldCopy? { stamp.map { HeldCopy(stamp: $0, items: array) } }
 
-  /// What the phone sends about the copy.
+  /// The phone's claim about the copy.
   func claim(by method: Method = .digests) -> String {
     let stamp = stamp.map { "\"\($0)\"" } ?? "null"
     guard method == .digests else { return stamp }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterKit
 
-/// What the store believes of responses, without a network.
+/// Which responses the store believes, without a network.
 @Suite struct CopyUpdateTests {
   private let sentAt = Date(timeIntervalSince1970: 1_777_000_000)
 

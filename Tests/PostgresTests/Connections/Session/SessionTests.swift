@@ -4,7 +4,7 @@ import Testing
 
 @testable import Postgres
 
-/// What one caller changes in a session never reaches another caller.
+/// Changes of one caller to a session never reach another caller.
 @Suite(.timeLimit(.minutes(15)))
 struct SessionTests {
   private func processID(of database: Database, isShared: Bool) async throws -> Int {

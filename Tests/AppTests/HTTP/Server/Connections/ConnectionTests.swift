@@ -8,7 +8,8 @@ import Testing
 
 @testable import App
 
-/// What a connection may do, and for how long. All waits are bounded, with generous limits for busy machines.
+/// The limits of a connection, in what it does and for how long. All waits are bounded, with generous limits for busy
+/// machines.
 @Suite struct ConnectionTests {
   private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
     var limits = ConnectionLimits()

@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  /// What happens to the first acknowledgement, before it deletes anything.
+  /// The fate of the first acknowledgement, before it deletes anything.
   enum Delay: String, CaseIterable, Sendable {
     case isRefused, waits
   }
