@@ -89,6 +89,30 @@ import Yams
       #expect(faults(200, friends(stamp), "GET", "friends") != [], "\(stamp)")
     }
     #expect(faults(200, friends("null").replacing("01900000", with: "x"), "GET", "friends") != [])
+    // Members have an order, also those of a schema's parts.
+    let swapped = friends("null").replacing(
+      #""nextCursor": null, "timestamp": null"#, with: #""timestamp": null, "nextCursor": null"#)
+    #expect(faults(200, swapped, "GET", "friends") == [".nextCursor is after .timestamp"])
+    #expect(
+      faults(422, #"{"title": "X", "type": "x", "status": 422, "detail": "X", "requestId": "x"}"#)
+        == [".type is after .title"])
+  }
+
+  @Test func `a word that the document does not know is found, although other clients take it`() throws {
+    let document = try #require(APIDocument.published)
+    let example = #"""
+      {"id": "01900000-0000-7000-8000-0000000000d1", "platform": "ios", "environment": null, "topic": null, "name": null,
+       "localizes": false, "createdAt": "2026-05-01T18:00:00Z", "current": true}
+      """#
+    func faults(_ device: String) -> [String] {
+      let list = #"{"items": [\#(device)], "nextCursor": null, "timestamp": null}"#
+      let response = APIResponse(status: 200, headers: [("Content-Type", "application/json")], body: list)
+      return document.faults(in: response, to: "GET", "/api/v1/devices")
+    }
+    #expect(faults(example) == [])
+    #expect(faults(example.replacing("ios", with: "watch")) == [".items[0].platform is not in enum"])
+    #expect(faults(example.replacing(#""environment": null"#, with: #""environment": "sandbox""#)) == [])
+    #expect(faults(example.replacing(#""environment": null"#, with: #""environment": "both""#)) != [])
   }
 
   @Test func `the document marks the deprecated routes, and each stays for a year at least`() throws {

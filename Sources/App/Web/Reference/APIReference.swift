@@ -64,6 +64,7 @@ struct APIReference {
     let status: String
     /// HTML.
     let description: String
+    /// Nil for a problem: all of them look alike.
     let schema: String?
     let headers: String?
     /// Empty for a problem: all of them look alike.

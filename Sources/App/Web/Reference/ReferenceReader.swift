@@ -7,6 +7,8 @@ struct ReferenceReader {
   private let schemas: SchemaReader
 
   private static let methods: Set = ["get", "put", "post", "patch", "delete"]
+  /// Responses of every operation, which the guide describes once.
+  private static let common: Set = ["#/components/responses/InternalError", "#/components/responses/NotServed"]
 
   init(_ document: OpenAPIDocument, baseURL: String) {
     self.document = document
@@ -59,7 +61,8 @@ struct ReferenceReader {
   private func operation(_ method: String, _ path: String?, _ item: JSON, _ value: JSON) -> APIReference.Operation {
     let parameters = (item.member("parameters").elements + value.member("parameters").elements)
       .map { document.resolved($0) }
-    let responses = value.member("responses").members.map { response($0.key, $0.value) }
+    let responses = value.member("responses").members.filter { !Self.common.contains($0.value.member("$ref").text) }
+      .map { response($0.key, $0.value) }
     let curl = path.map { path in
       APIReference.Curl(
         command: CurlExample(document: document, baseURL: baseURL).command(method, path, value, parameters),
@@ -96,12 +99,12 @@ struct ReferenceReader {
 
   private func response(_ status: String, _ value: JSON) -> APIReference.Response {
     let value = document.resolved(value)
-    let media = value.member("content").members.first?.value
+    let (type, media) = value.member("content").members.first.map { ($0.key, $0.value) } ?? ("", nil)
     // All responses have a request id.
     let headers = value.member("headers").members.map(\.key).filter { $0 != "X-Request-Id" }
     return APIReference.Response(
       status: status, description: markdown.inline(value.member("description").text),
-      schema: media.map { schemas.typeName(of: $0.member("schema")) },
+      schema: type == "application/problem+json" ? nil : media.map { schemas.typeName(of: $0.member("schema")) },
       headers: headers.isEmpty ? nil : headers.map { "<code>\($0.htmlEscaped)</code>" }.joined(separator: ", "),
       examples: status.hasPrefix("2") ? media.map(examples) ?? [] : [])
   }

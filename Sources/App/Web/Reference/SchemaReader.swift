@@ -10,6 +10,7 @@ struct SchemaReader {
     if let name = reference.split(separator: "/").last {
       return "<a href=\"#\(Self.anchor(String(name)))\">\(name.htmlEscaped)</a>"
     }
+    if openWords(of: schema) != nil { return "string" }
     for (keyword, word) in [("anyOf", " or "), ("oneOf", " or "), ("allOf", " with ")] {
       let types = schema.member(keyword).elements.filter { !isRule($0) }.map { typeName(of: $0) }
       if !types.isEmpty { return types.joined(separator: word) }
@@ -39,14 +40,14 @@ struct SchemaReader {
   func notes(on schema: JSON) -> [String] {
     let target = document.resolved(schema)
     let description = [schema, target].map { $0.member("description").text }.first { !$0.isEmpty } ?? ""
-    let rules = self.rules(of: target)
+    var rules = self.rules(of: target)
+    // A reference may have a default of its own.
+    if target != schema, schema.member("default") != .null { rules.append(Self.rule(default: schema)) }
     return description.isEmpty ? rules : [markdown.inline(description.replacing("\n", with: " "))] + rules
   }
 
   private func rules(of schema: JSON) -> [String] {
-    func code(_ value: JSON) -> String {
-      "<code>\((value.stringValue ?? value.line).htmlEscaped)</code>"
-    }
+    let code = Self.code
     func range(_ least: String, _ most: String, _ unit: String) -> String? {
       switch (schema.member(least).text, schema.member(most).text) {
       case ("", ""): nil
@@ -61,17 +62,36 @@ struct SchemaReader {
     ].compactMap(\.self)
     switch schema.member("pattern").text {
     case "": break
+    // The format says it in a word.
+    case _ where schema.member("format").text == "date-time": break
     case #"\S"#: rules.append("not only white space")
     case let pattern: rules.append("matches <code>\(pattern.htmlEscaped)</code>")
     }
     let words = schema.member("enum").elements.map(code)
     if !words.isEmpty { rules.append((words.count > 1 ? "one of " : "only ") + words.joined(separator: ", ")) }
     if schema.member("const") != .null { rules.append("always " + code(schema.member("const"))) }
-    if schema.member("default") != .null { rules.append("default " + code(schema.member("default"))) }
+    if let words = openWords(of: schema) {
+      rules.append("one of " + words.map(code).joined(separator: ", ") + ", or a word of a later release")
+    }
+    if schema.member("default") != .null { rules.append(Self.rule(default: schema)) }
     if schema.member("example") != .null { rules.append("for example " + code(schema.member("example"))) }
     let item = schema.member("items")
     if item != .null, item.member("$ref") == .null { rules += self.rules(of: item).map { "each " + $0 } }
     return rules + conditions(of: schema)
+  }
+
+  private static func code(_ value: JSON) -> String {
+    "<code>\((value.stringValue ?? value.line).htmlEscaped)</code>"
+  }
+
+  private static func rule(default schema: JSON) -> String { "default " + code(schema.member("default")) }
+
+  /// The known words of an open list, which is `anyOf` of these words and any string.
+  private func openWords(of schema: JSON) -> [JSON]? {
+    let parts = schema.member("anyOf").elements
+    guard parts.count == 2, parts[1] == .object(["type": .string("string")]) else { return nil }
+    let words = parts[0].member("enum").elements
+    return words.isEmpty ? nil : words
   }
 
   /// Combinations of members that are required.

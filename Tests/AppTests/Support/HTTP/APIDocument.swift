@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Yams
 
 @testable import App
 
@@ -21,7 +20,7 @@ struct APIDocument: Sendable {
   }
 
   init() throws {
-    let root = Self.json(try Yams.load(yaml: Resources.openAPI) ?? NSNull())
+    let root = try OpenAPIDocument(yaml: Resources.openAPI).root
     guard case .object(let items) = root["paths"], case .object(let schemas) = root["components"]["schemas"] else {
       throw Unreadable()
     }
@@ -55,21 +54,6 @@ struct APIDocument: Sendable {
   }
 
   private struct Unreadable: Error {}
-
-  private static func json(_ value: Any) -> JSON {
-    switch value {
-    case let value as String: return .string(value)
-    case let value as Bool: return .bool(value)
-    case let value as Int: return .number(String(value))
-    case let value as Double: return .number(String(value))
-    case let value as [Any]: return .array(value.map(json))
-    case let value as [String: Any]:
-      var object = JSON.Object()
-      for (name, member) in value { _ = object.insert(json(member), forKey: name) }
-      return .object(object)
-    default: return .null
-    }
-  }
 
   /// What a response has that the document does not allow.
   ///

@@ -21,6 +21,8 @@ final class APISchema: Sendable {
   private let constant: JSON?
   private let required: [String]
   private let properties: [String: Reference]
+  /// The place of each member in the document, which is its place in JSON.
+  private let places: [String: Int]
   /// Nil if the schema does not say what other members are allowed.
   private let additional: Additional?
   private let items: Reference?
@@ -37,6 +39,8 @@ final class APISchema: Sendable {
 
   /// - Parameter resolved: follows the references of a part of the document.
   init(_ schema: JSON, resolved: (JSON) -> JSON) throws {
+    // Only other people's clients accept words that this release does not know.
+    let schema = Self.closed(schema)
     types = schema["type"].string.map { [$0] } ?? schema["type"].array.compactMap(\.string)
     choices = try ["anyOf", "oneOf"].compactMap { keyword in
       // Choices of required members limit requests only.
@@ -48,7 +52,9 @@ final class APISchema: Sendable {
     if case .array(let words) = schema["enum"] { self.words = words } else { words = nil }
     constant = schema["const"] == .null ? nil : schema["const"]
     required = Self.required(by: schema, resolved)
-    properties = try Self.properties(of: schema, resolved)
+    let members = try Self.properties(of: schema, resolved)
+    properties = Dictionary(members) { _, own in own }
+    places = Dictionary(members.enumerated().map { ($1.name, $0) }) { _, own in own }
     additional =
       switch schema["additionalProperties"] {
       case .null: nil
@@ -73,22 +79,29 @@ final class APISchema: Sendable {
       + schema["allOf"].array.flatMap { required(by: resolved($0), resolved) }
   }
 
-  /// Also of all parts of `allOf`.
-  private static func properties(of schema: JSON, _ resolved: (JSON) -> JSON) throws -> [String: Reference] {
-    var known: [String: Reference] = [:]
+  /// In order, those of all parts of `allOf` first.
+  private static func properties(
+    of schema: JSON, _ resolved: (JSON) -> JSON
+  ) throws -> [(name: String, schema: Reference)] {
+    var known = try schema["allOf"].array.flatMap { try properties(of: resolved($0), resolved) }
     if case .object(let own) = schema["properties"] {
-      for (name, schema) in own { known[name] = try reference(schema, resolved) }
-    }
-    for part in schema["allOf"].array {
-      known.merge(try properties(of: resolved(part), resolved)) { own, _ in own }
+      known += try own.map { ($0, try reference($1, resolved)) }
     }
     return known
+  }
+
+  /// The list of words in place of an open list: `anyOf` of words and any string.
+  private static func closed(_ schema: JSON) -> JSON {
+    guard case .array(let parts) = schema["anyOf"], parts.count == 2, parts[1] == .object(["type": .string("string")]),
+      case .array = parts[0]["enum"]
+    else { return schema }
+    return parts[0]
   }
 
   // MARK: Checking
 
   /// How a value breaks a schema. Each fault begins with its place in the value: `.items[0].id is no UUID`. A member
-  /// that an object's schema does not name is also a fault.
+  /// that an object's schema does not name is a fault, and so is a member out of order.
   static func faults(in value: JSON, _ schema: Reference, _ components: Components) -> [String] {
     switch schema {
     case .inline(let schema): schema.faults(in: value, components)
@@ -108,6 +121,10 @@ final class APISchema: Sendable {
     switch value {
     case .object(let members):
       for name in required where members[name] == nil { found.append(".\(name) is missing") }
+      let known = members.keys.filter { places[$0] != nil }
+      for (name, next) in zip(known, known.dropFirst()) where places[name, default: 0] > places[next, default: 0] {
+        found.append(".\(next) is after .\(name)")
+      }
       for (name, member) in members {
         if let schema = properties[name] {
           found += Self.faults(in: member, schema, components).map { ".\(name)\($0)" }

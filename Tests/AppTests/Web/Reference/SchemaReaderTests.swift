@@ -20,6 +20,7 @@ import Testing
               properties:
                 name: {$ref: '#/components/schemas/Name', description: The name of the pet}
                 age: {type: [integer, 'null'], minimum: 0, default: 1}
+                mood: {$ref: '#/components/schemas/Mood', default: calm}
                 tags: {type: array, maxItems: 3, items: {type: string, enum: [a, '1']}}
                 owner:
                   description: Null for a stray
@@ -27,6 +28,9 @@ import Testing
                 home:
                   type: object
                   properties: {city: {type: string, const: Rome}}
+        Mood:
+          description: How it feels
+          anyOf: [{type: string, enum: [calm, '2']}, {type: string}]
         Mark:
           type: object
           oneOf:
@@ -55,11 +59,14 @@ import Testing
         "id!: string (uuid); ",
         ##"name: <a href="#schema-Name">Name</a>; The name of the pet; 1 to 20 characters; not only white space"##,
         "age: integer or null; at least 0; default <code>1</code>",
+        ##"mood: <a href="#schema-Mood">Mood</a>; How it feels; "##
+          + "one of <code>calm</code>, <code>2</code>, or a word of a later release; default <code>calm</code>",
         "tags: array of string; at most 3 items; each one of <code>a</code>, <code>1</code>",
         "owner: \(base) or null; Null for a stray", "home: object; ",
         "home.city: string; always <code>Rome</code>",
       ])
     #expect(pet.type == "\(base) with object")
+    #expect(try reader().schemas().first { $0.name == "Mood" }?.type == "string")
     let choice = try reader().notes(on: JSON(parsing: #"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#.utf8))
     #expect(choice == ["requires <code>a</code> or <code>b</code>"])
   }
