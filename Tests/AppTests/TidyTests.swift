@@ -49,7 +49,7 @@ import Testing
     return (found + single.map { Program.checkout.appending(path: $0).path }).compactMap { path in
       let kind = (path as NSString).pathExtension
       guard pages.contains(kind) || others.contains(kind), !path.hasSuffix("TidyTests.swift"),
-        !path.contains("/MusterKit/Models/"), !path.hasSuffix("openapi.yaml")
+        !path.contains("/MusterKit/Models/")
       else { return nil }
       return (try? String(contentsOfFile: path, encoding: .utf8)).map { (path, $0) }
     }
