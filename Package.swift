@@ -80,7 +80,7 @@ let package = Package(
     .target(
       name: "App",
       dependencies: [
-        "CContainment", "CIDN2", "CZlib", "Postgres",
+        "CContainment", "CIDN2", "CZlib", "HTML", "Postgres",
         server("AsyncHTTPClient", "async-http-client"),
         server("Hummingbird", "hummingbird"),
         server("HummingbirdCore", "hummingbird"),
@@ -105,7 +105,6 @@ let package = Package(
         server("Subprocess", "swift-subprocess"),
         server("SystemPackage", "swift-system"),
         server("Mustache", "swift-mustache"),
-        server("Yams", "Yams"),
       ],
       exclude: [
         "HTTP/openapi.yaml", "Authentication/Passwords/common-passwords.txt", "Web/docs.mustache", "Web/style.css",
@@ -113,8 +112,14 @@ let package = Package(
       ],
       swiftSettings: nonsending,
       plugins: ["EmbedFiles"]),
-    .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files"]),
+    .target(
+      name: "HTML", dependencies: ["ServerTrait", server("Mustache", "swift-mustache")], swiftSettings: strict),
+    .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files", "render-docs"]),
     .executableTarget(name: "embed-files", path: "Plugins/embed-files"),
+    .executableTarget(
+      name: "render-docs",
+      dependencies: ["HTML", server("Mustache", "swift-mustache"), server("Yams", "Yams")],
+      path: "Plugins/render-docs", swiftSettings: strict),
     .executableTarget(
       name: "muster",
       dependencies: [
@@ -149,7 +154,7 @@ let package = Package(
     .testTarget(
       name: "AppTests",
       dependencies: [
-        "App", "EmbeddedPostgres", "Postgres", "TestSupport",
+        "App", "EmbeddedPostgres", "HTML", "Postgres", "TestSupport", "render-docs",
         server("AsyncHTTPClient", "async-http-client"),
         server("Crypto", "swift-crypto"),
         server("CryptoExtras", "swift-crypto"),

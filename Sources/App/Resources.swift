@@ -22,7 +22,10 @@ public enum Resources {
   }
 
   static var openAPI: String { Embedded.openapi["openapi.yaml"] ?? "" }
-  static var docsTemplate: String { Embedded.docs["docs.mustache"] ?? "" }
+  /// The same as JSON.
+  static var openAPIJSON: String { Embedded.openAPIJSON }
+  /// The page at `/docs`, on which `https://muster.invalid` stands for the service's URL.
+  static var docsPage: String { Embedded.docsPage }
   static var style: String { Embedded.style["style.css"] ?? "" }
   static var shareTemplate: String { Embedded.share["share.mustache"] ?? "" }
   static var shareStyle: String { Embedded.sharestyle["share-style.css"] ?? "" }

@@ -12,9 +12,21 @@ struct HealthRoutes {
   private let endedSessions: EndedSessions
   private let schemaWatch: SchemaWatch
   private let readiness: Readiness
-  private static let document = ByteBuffer(string: Resources.openAPI)
-  /// Compressed once, as small as possible.
-  private static let packedDocument = Compression.gzip(document, level: 9)
+  private static let yaml = Document("application/yaml; charset=utf-8", Resources.openAPI)
+  private static let json = Document("application/json; charset=utf-8", Resources.openAPIJSON)
+
+  private struct Document {
+    let type: String
+    let bytes: ByteBuffer
+    /// Compressed once, as small as possible.
+    let packed: ByteBuffer?
+
+    init(_ type: String, _ text: String) {
+      self.type = type
+      bytes = ByteBuffer(string: text)
+      packed = Compression.gzip(bytes, level: 9)
+    }
+  }
 
   init(_ dependencies: Dependencies) {
     database = dependencies.database
@@ -27,6 +39,7 @@ struct HealthRoutes {
     router.get("health/live", use: live)
     router.get("health/ready", use: ready)
     router.get("openapi.yaml", use: openAPI)
+    router.get("openapi.json", use: openAPIJSON)
   }
 
   /// The process is running and can respond.
@@ -64,10 +77,17 @@ struct HealthRoutes {
   }
 
   @Sendable private func openAPI(_ request: Request, _ context: Context) async throws -> Response {
+    show(Self.yaml, for: request)
+  }
+
+  @Sendable private func openAPIJSON(_ request: Request, _ context: Context) async throws -> Response {
+    show(Self.json, for: request)
+  }
+
+  private func show(_ document: Document, for request: Request) -> Response {
     var response = Response(
-      status: .ok, headers: [.contentType: "application/yaml; charset=utf-8"],
-      body: ResponseBody(byteBuffer: Self.document))
-    if request.takesGzip, let packed = Self.packedDocument { response.pack(packed) }
+      status: .ok, headers: [.contentType: document.type], body: ResponseBody(byteBuffer: document.bytes))
+    if request.takesGzip, let packed = document.packed { response.pack(packed) }
     return response
   }
 }

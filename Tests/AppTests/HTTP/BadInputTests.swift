@@ -914,7 +914,7 @@ private struct Scene: Sendable {
   private var openCalls: [Call] {
     [
       Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
-      Call("GET", "/docs"),
+      Call("GET", "/openapi.json"), Call("GET", "/docs"),
       Call("GET", "/pictures/{key}", id: picture), Call("GET", "/calendars/{file}", id: calendar),
       Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/g/{token}", id: visit.token),
       Call("GET", "/e/{token}/report", id: otherLink.token), Call("GET", "/g/{token}/unsubscribe", id: visit.token),

@@ -6,7 +6,7 @@ import Testing
 @Suite struct DocumentSchemaTests {
   private let root: JSON
 
-  init() throws { root = try OpenAPIDocument(yaml: Resources.openAPI).root }
+  init() throws { root = try JSON(parsing: Resources.openAPIJSON.utf8) }
 
   /// A schema within another one.
   private struct Place {

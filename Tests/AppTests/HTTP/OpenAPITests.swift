@@ -138,6 +138,21 @@ import Yams
     }
   }
 
+  @Test func `the document is also served as JSON`() async throws {
+    try await TestApp.run { app in
+      let response = try await app.send("GET", "/openapi.json")
+      #expect(response.status == 200 && response.body == Resources.openAPIJSON)
+      #expect(response.header("Content-Type")?.hasPrefix("application/json") == true)
+      // The same values, for another parser.
+      let yaml = try #require(try Yams.load(yaml: Resources.openAPI, Resolver.default.removing(.timestamp)))
+      let json = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
+      let texts = try [yaml, json].map { try JSONSerialization.data(withJSONObject: $0, options: .sortedKeys) }
+      #expect(texts[0] == texts[1] && texts[0].count > 300_000)
+      // In the order of the document.
+      #expect(response.body.hasPrefix(#"{"openapi": "3.1.0", "info": {"title": "Muster""#))
+    }
+  }
+
   @Test func `every operation has an id and responses, and says whether it needs a token`() async throws {
     try await TestApp.run { app in
       let document = try document()

@@ -19,7 +19,12 @@ final class DocsRoutes: Sendable {
 
   @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
     try rateLimits.count(.files, in: context)
-    let page = try await rendered()
+    let page = self.page.withLock { page in
+      // Made at the first request: the service's URL may not be known before it listens.
+      let shown = page ?? DocsPage(baseURL: publicURL.text)
+      page = shown
+      return shown
+    }
     let headers: HTTPFields = [
       .contentType: "text/html; charset=utf-8", .cacheControl: "public, max-age=300", .eTag: page.eTag,
       .contentSecurityPolicy: DocsPage.contentSecurityPolicy,
@@ -28,14 +33,5 @@ final class DocsRoutes: Sendable {
     var response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
     if let packed = page.packed, request.takesGzip { response.pack(packed) }
     return response
-  }
-
-  /// The page, which is made at the first request: the service's URL may not be known before it listens.
-  private func rendered() async throws -> DocsPage {
-    let known = page.withLock { $0 }
-    if let known { return known }
-    let new = try await DocsPage(baseURL: publicURL.text)
-    page.withLock { $0 = new }
-    return new
   }
 }

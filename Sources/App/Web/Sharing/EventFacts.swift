@@ -1,4 +1,5 @@
 import Foundation
+import HTML
 import Postgres
 
 /// An event as the pages for people without the app show it.

@@ -1,12 +1,14 @@
 import Crypto
 import Foundation
+import HTML
 import Mustache
 import NIOCore
 
 /// The page of a share link, and a visitor's own page. `share.mustache` uses the names of these properties. It has no
 /// scripts, and needs nothing but itself.
 ///
-/// No optional name of an inner object may be a name of an outer one: see ``APIReference``.
+/// Mustache looks for a property that is nil in the outer objects as well, so no optional name of an inner object may be
+/// a name of an outer one.
 struct SharePage: Sendable {
   let title: String
   var text = ""

@@ -96,6 +96,7 @@ private struct Line: CustomStringConvertible {
     GET    /health/live                                    none        200    200     200     200    200   200
     GET    /health/ready                                   none        200    200     200     200    200   200
     GET    /openapi.yaml                                   none        200    200     200     200    200   200
+    GET    /openapi.json                                   none        200    200     200     200    200   200
     GET    /docs                                           none        200    200     200     200    200   200
     GET    /pictures/{key}                                 none        200    200     200     200    200   200
     GET    /calendars/{file}                               none        200    200     200     200    200   200

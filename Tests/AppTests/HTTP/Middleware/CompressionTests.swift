@@ -67,7 +67,7 @@ import Testing
     try await run { app in
       let ana = try await app.signUp("ana")
       for number in 1...3 { _ = try await ana.send("POST", "events", Self.draft("\(number)")) }
-      for path in ["events", "/openapi.yaml"] {
+      for path in ["events", "/openapi.yaml", "/openapi.json"] {
         let plain = try await send(path, accept: nil, by: ana)
         let packed = try await send(path, by: ana)
         #expect(!plain.isPacked && packed.isPacked)

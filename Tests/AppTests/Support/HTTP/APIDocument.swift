@@ -20,7 +20,7 @@ struct APIDocument: Sendable {
   }
 
   init() throws {
-    let root = try OpenAPIDocument(yaml: Resources.openAPI).root
+    let root = try JSON(parsing: Resources.openAPIJSON.utf8)
     guard case .object(let items) = root["paths"], case .object(let schemas) = root["components"]["schemas"] else {
       throw Unreadable()
     }
@@ -28,21 +28,17 @@ struct APIDocument: Sendable {
       guard let reference = value["$ref"].string else { return value }
       return resolved(reference.dropFirst(2).split(separator: "/").reduce(root) { $0[String($1)] })
     }
-    func members(_ value: JSON) -> [(name: String, value: JSON)] {
-      guard case .object(let members) = value else { return [] }
-      return members.map { ($0, $1) }
-    }
     components = try Dictionary(
       uniqueKeysWithValues: schemas.map { name, schema in
         ("#/components/schemas/\(name)", try APISchema(resolved(schema), resolved: resolved))
       })
     let paths = try items.map { path, item in
       var operations: [String: [String: [String: APISchema.Reference]]] = [:]
-      for (method, operation) in members(item) where method != "parameters" {
+      for (method, operation) in item.members where method != "parameters" {
         operations[method] = [:]
-        for (status, response) in members(operation["responses"]) {
+        for (status, response) in operation["responses"].members {
           operations[method]?[status] = [:]
-          for (type, content) in members(resolved(response)["content"]) {
+          for (type, content) in resolved(response)["content"].members {
             guard case .object = content["schema"] else { continue }
             operations[method]?[status]?[type] = try APISchema.reference(content["schema"], resolved)
           }

@@ -30,6 +30,11 @@ extension JSON {
     return nil
   }
 
+  /// Those of an object, in order.
+  var members: [(key: String, value: JSON)] {
+    if case .object(let members) = self { Array(members) } else { [] }
+  }
+
   var keys: Set<String> {
     if case .object(let members) = self { return Set(members.keys) }
     return []

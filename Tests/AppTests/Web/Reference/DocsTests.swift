@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import App
+@testable import render_docs
 
 /// The page at `/docs`.
 @Suite struct DocsTests {
@@ -43,6 +44,7 @@ import Testing
     try await TestApp.run(["MUSTER_PUBLIC_URL": "https://api.example/muster"]) { app in
       let page = try await app.send("GET", "/docs").body
       #expect(!page.contains("{{") && !page.contains("muster.invalid"))
+      #expect(page.contains(#""login": "\#(DemoSeed.login)", "password": "\#(DemoSeed.password)""#))
       var count = 0
       for (path, item) in try OpenAPIDocument(yaml: Resources.openAPI).root.member("paths").members {
         for (method, operation) in item.members where method != "parameters" {

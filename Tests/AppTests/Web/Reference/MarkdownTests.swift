@@ -1,6 +1,6 @@
 import Testing
 
-@testable import App
+@testable import render_docs
 
 @Suite struct MarkdownTests {
   @Test(arguments: [

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import App
+@testable import render_docs
 
 @Suite struct SchemaReaderTests {
   private static let document = """
@@ -67,8 +67,14 @@ import Testing
       ])
     #expect(pet.type == "\(base) with object")
     #expect(try reader().schemas().first { $0.name == "Mood" }?.type == "string")
-    let choice = try reader().notes(on: JSON(parsing: #"{"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#.utf8))
+    let choice = try reader().notes(on: OpenAPIDocument(yaml: "{anyOf: [{required: [a]}, {required: [b]}]}").root)
     #expect(choice == ["requires <code>a</code> or <code>b</code>"])
+  }
+
+  @Test func `fields that an operation shows are not shown again`() throws {
+    let link = ##"<a href="#add">Add</a>"##
+    let base = try #require(try reader().schemas(shownAt: ["Base": link]).first { $0.name == "Base" })
+    #expect(base.fields.isEmpty && base.notes == ["fields: see \(link)"])
   }
 
   @Test func `a rule for members of an object is not a further type, and its members are not further fields`() throws {

@@ -1,6 +1,6 @@
 extension StringProtocol {
   /// The text for HTML, in an element or in the value of an attribute.
-  var htmlEscaped: String {
+  @inlinable public var htmlEscaped: String {
     var html = String.UnicodeScalarView()
     for scalar in unicodeScalars {
       switch scalar {

@@ -1,4 +1,5 @@
 import Foundation
+import HTML
 
 /// Renders the part of Markdown that the OpenAPI document uses: headings, paragraphs, lists, tables, code, bold and
 /// emphasized text, and links. Everything else is text.

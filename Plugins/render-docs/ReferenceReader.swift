@@ -1,3 +1,5 @@
+import HTML
+
 /// Reads the operations of the OpenAPI document.
 struct ReferenceReader {
   private let document: OpenAPIDocument
@@ -26,7 +28,7 @@ struct ReferenceReader {
       title: info.member("title").text, version: info.member("version").text, summary: info.member("summary").text,
       lead: markdown.html(String(description[..<guide])), guide: markdown.html(String(description[guide...])),
       chapters: headings.filter { $0.level == 2 }.map { APIReference.Link(name: $0.title, anchor: $0.anchor) },
-      groups: groups() + [webhooks()], schemas: schemas.schemas())
+      groups: groups() + [webhooks()], schemas: schemas.schemas(shownAt: homes()))
   }
 
   // MARK: Groups
@@ -55,10 +57,26 @@ struct ReferenceReader {
       })
   }
 
+  /// Links to the operations that show the fields of a schema: each is the only one with such a body.
+  private func homes() -> [String: String] {
+    var users: [String: [Tree]] = [:]
+    for (_, item) in document.root.member("paths").members {
+      for (method, operation) in item.members where Self.methods.contains(method) {
+        let media = document.resolved(operation.member("requestBody")).member("content").members.first?.value
+        guard let name = media?.member("schema").member("$ref").text.split(separator: "/").last else { continue }
+        users[String(name), default: []].append(operation)
+      }
+    }
+    return users.filter { $0.value.count == 1 }.mapValues { operations in
+      let (id, summary) = (operations[0].member("operationId").text, operations[0].member("summary").text)
+      return "<a href=\"#\(id)\">\(summary.htmlEscaped)</a>"
+    }
+  }
+
   // MARK: Operations
 
   /// - Parameter path: nil for a webhook, whose URL its user chooses.
-  private func operation(_ method: String, _ path: String?, _ item: JSON, _ value: JSON) -> APIReference.Operation {
+  private func operation(_ method: String, _ path: String?, _ item: Tree, _ value: Tree) -> APIReference.Operation {
     let parameters = (item.member("parameters").elements + value.member("parameters").elements)
       .map { document.resolved($0) }
     let responses = value.member("responses").members.filter { !Self.common.contains($0.value.member("$ref").text) }
@@ -76,7 +94,7 @@ struct ReferenceReader {
       curl: curl)
   }
 
-  private func parameter(_ value: JSON) -> APIReference.Field {
+  private func parameter(_ value: Tree) -> APIReference.Field {
     let schema = value.member("schema")
     let description = value.member("description").text
     return APIReference.Field(
@@ -85,7 +103,7 @@ struct ReferenceReader {
       notes: (description.isEmpty ? [] : [markdown.inline(description)]) + schemas.notes(on: schema))
   }
 
-  private func request(_ body: JSON) -> APIReference.Request? {
+  private func request(_ body: Tree) -> APIReference.Request? {
     let body = document.resolved(body)
     let content = body.member("content").members
     guard let media = content.first?.value else { return nil }
@@ -97,7 +115,7 @@ struct ReferenceReader {
       hasFields: !fields.isEmpty, examples: examples(media))
   }
 
-  private func response(_ status: String, _ value: JSON) -> APIReference.Response {
+  private func response(_ status: String, _ value: Tree) -> APIReference.Response {
     let value = document.resolved(value)
     let (type, media) = value.member("content").members.first.map { ($0.key, $0.value) } ?? ("", nil)
     // All responses have a request id.
@@ -109,7 +127,7 @@ struct ReferenceReader {
       examples: status.hasPrefix("2") ? media.map(examples) ?? [] : [])
   }
 
-  private func examples(_ media: JSON) -> [APIReference.Example] {
+  private func examples(_ media: Tree) -> [APIReference.Example] {
     media.examples.map { APIReference.Example(caption: $0.name, text: $0.value.stringValue ?? $0.value.lines()) }
   }
 }

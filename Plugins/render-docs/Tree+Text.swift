@@ -1,5 +1,5 @@
-extension JSON {
-  /// On one line, as people write it. ``JSONWriter`` writes no spaces.
+extension Tree {
+  /// JSON on one line, as people write it.
   var line: String {
     switch self {
     case .null: "null"
@@ -37,8 +37,17 @@ extension JSON {
   private static let lineLength = 88
 
   private static func quoted(_ text: String) -> String {
-    var json = JSONWriter()
-    json.string(text)
-    return json.text
+    var json = "\"".unicodeScalars
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": json += ["\\", scalar]
+      case "\n": json += "\\n".unicodeScalars
+      case "\r": json += "\\r".unicodeScalars
+      case "\t": json += "\\t".unicodeScalars
+      default: json.append(scalar)
+      }
+    }
+    json.append("\"")
+    return String(json)
   }
 }

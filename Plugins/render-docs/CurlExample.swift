@@ -8,7 +8,7 @@ struct CurlExample {
   private static let form = "application/x-www-form-urlencoded"
 
   /// - Parameter parameters: of the operation and its path, resolved.
-  func command(_ method: String, _ path: String, _ operation: JSON, _ parameters: [JSON]) -> String {
+  func command(_ method: String, _ path: String, _ operation: Tree, _ parameters: [Tree]) -> String {
     let content = document.resolved(operation.member("requestBody")).member("content").members.first
     var first = "curl"
     if isStream(operation) { first += " -N" }
@@ -29,13 +29,13 @@ struct CurlExample {
     return words.joined(separator: " \\\n  ")
   }
 
-  private func isStream(_ operation: JSON) -> Bool {
+  private func isStream(_ operation: Tree) -> Bool {
     operation.member("responses").member("200").member("content").member("text/event-stream") != .null
   }
 
   /// The path with the examples of its parameters, and of those in the query. A query parameter whose example is in
   /// its schema is left out.
-  private func target(_ path: String, _ parameters: [JSON]) -> String {
+  private func target(_ path: String, _ parameters: [Tree]) -> String {
     var path = path
     var query: [String] = []
     for parameter in parameters where parameter.member("example") != .null {
@@ -49,7 +49,7 @@ struct CurlExample {
     return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
   }
 
-  private func data(_ type: String, _ media: JSON) -> String {
+  private func data(_ type: String, _ media: Tree) -> String {
     guard type.hasSuffix("json") else { return "--data-binary @picture.\(type.split(separator: "/").last ?? "")" }
     let example = media.examples.first?.value ?? .null
     let body = Self.quoted(example.lines(indent: 2))
@@ -64,9 +64,9 @@ struct CurlExample {
   }
 }
 
-extension JSON {
+extension Tree {
   /// The examples of a media type. Several ones have names.
-  var examples: [(name: String?, value: JSON)] {
+  var examples: [(name: String?, value: Tree)] {
     if member("example") != .null { return [(nil, member("example"))] }
     return member("examples").members.map { ($0.key, $0.value.member("value")) }
   }

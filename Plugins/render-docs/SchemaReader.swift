@@ -1,3 +1,5 @@
+import HTML
+
 /// Says in words what the schemas of the OpenAPI document allow. Types and notes are HTML.
 struct SchemaReader {
   let document: OpenAPIDocument
@@ -5,7 +7,7 @@ struct SchemaReader {
 
   // MARK: Types
 
-  func typeName(of schema: JSON) -> String {
+  func typeName(of schema: Tree) -> String {
     let reference = schema.member("$ref").text
     if let name = reference.split(separator: "/").last {
       return "<a href=\"#\(Self.anchor(String(name)))\">\(name.htmlEscaped)</a>"
@@ -19,7 +21,7 @@ struct SchemaReader {
     return names.filter { !$0.isEmpty }.map { named($0, schema) }.joined(separator: " or ")
   }
 
-  private func named(_ name: String, _ schema: JSON) -> String {
+  private func named(_ name: String, _ schema: Tree) -> String {
     switch name {
     case "array": return "array of " + typeName(of: schema.member("items"))
     case "object":
@@ -37,7 +39,7 @@ struct SchemaReader {
   // MARK: Notes
 
   /// The description, and each rule.
-  func notes(on schema: JSON) -> [String] {
+  func notes(on schema: Tree) -> [String] {
     let target = document.resolved(schema)
     let description = [schema, target].map { $0.member("description").text }.first { !$0.isEmpty } ?? ""
     var rules = self.rules(of: target)
@@ -46,7 +48,7 @@ struct SchemaReader {
     return description.isEmpty ? rules : [markdown.inline(description.replacing("\n", with: " "))] + rules
   }
 
-  private func rules(of schema: JSON) -> [String] {
+  private func rules(of schema: Tree) -> [String] {
     let code = Self.code
     func range(_ least: String, _ most: String, _ unit: String) -> String? {
       switch (schema.member(least).text, schema.member(most).text) {
@@ -80,22 +82,23 @@ struct SchemaReader {
     return rules + conditions(of: schema)
   }
 
-  private static func code(_ value: JSON) -> String {
+  private static func code(_ value: Tree) -> String {
     "<code>\((value.stringValue ?? value.line).htmlEscaped)</code>"
   }
 
-  private static func rule(default schema: JSON) -> String { "default " + code(schema.member("default")) }
+  private static func rule(default schema: Tree) -> String { "default " + code(schema.member("default")) }
 
   /// The known words of an open list, which is `anyOf` of these words and any string.
-  private func openWords(of schema: JSON) -> [JSON]? {
+  private func openWords(of schema: Tree) -> [Tree]? {
     let parts = schema.member("anyOf").elements
-    guard parts.count == 2, parts[1] == .object(["type": .string("string")]) else { return nil }
+    let anyString = Tree.object([Tree.Member(key: "type", value: .string("string"))])
+    guard parts.count == 2, parts[1] == anyString else { return nil }
     let words = parts[0].member("enum").elements
     return words.isEmpty ? nil : words
   }
 
   /// Combinations of members that are required.
-  private func conditions(of schema: JSON) -> [String] {
+  private func conditions(of schema: Tree) -> [String] {
     [("anyOf", "requires ", " or "), ("oneOf", "requires exactly one of ", ", ")].compactMap { keyword, words, mark in
       let choices = schema.member(keyword).elements.filter(isRule).map { choice in
         choice.member("required").elements.map { "<code>\($0.text.htmlEscaped)</code>" }.joined(separator: " and ")
@@ -105,7 +108,7 @@ struct SchemaReader {
   }
 
   /// Whether a part of a schema has no type of its own, and only restricts the members of the schema that it is in.
-  private func isRule(_ part: JSON) -> Bool {
+  private func isRule(_ part: Tree) -> Bool {
     !part.members.isEmpty
       && part.members.allSatisfy { ["required", "properties", "if", "then", "else"].contains($0.key) }
   }
@@ -113,7 +116,7 @@ struct SchemaReader {
   // MARK: Fields
 
   /// The members of an object. Those of an object within it that has no name follow it, such as `data.title`.
-  func fields(of schema: JSON, below prefix: String = "") -> [APIReference.Field] {
+  func fields(of schema: Tree, below prefix: String = "") -> [APIReference.Field] {
     let schema = document.resolved(schema)
     let required = schema.member("required").elements.map(\.text)
     var fields: [APIReference.Field] = []
@@ -134,12 +137,14 @@ struct SchemaReader {
     return fields
   }
 
-  func schemas() -> [APIReference.Schema] {
+  /// - Parameter homes: links to where the fields of some schemas are shown already.
+  func schemas(shownAt homes: [String: String] = [:]) -> [APIReference.Schema] {
     document.root.member("components").member("schemas").members.map { name, schema in
-      let fields = self.fields(of: schema)
+      let fields = homes[name] == nil ? self.fields(of: schema) : []
+      let place = homes[name].map { ["fields: see \($0)"] } ?? []
       return APIReference.Schema(
-        name: name, anchor: Self.anchor(name), type: typeName(of: schema), notes: notes(on: schema), fields: fields,
-        hasFields: !fields.isEmpty)
+        name: name, anchor: Self.anchor(name), type: typeName(of: schema), notes: notes(on: schema) + place,
+        fields: fields, hasFields: !fields.isEmpty)
     }
   }
 }

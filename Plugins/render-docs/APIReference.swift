@@ -98,5 +98,5 @@ struct APIReference {
   }
 
   /// Whether a request needs an access token, as operations do unless they lift the document's requirement.
-  static func needsToken(_ operation: JSON) -> Bool { operation.member("security") != .array([]) }
+  static func needsToken(_ operation: Tree) -> Bool { operation.member("security") != .array([]) }
 }
