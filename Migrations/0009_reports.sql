@@ -25,8 +25,8 @@ CREATE TABLE reports (
   closed_at timestamptz,
   -- The operator's words.
   closing_note text CONSTRAINT report_closing_note_length CHECK (char_length(closing_note) <= 2000),
-  -- When the worker deletes the report. NULL while it is open and the owner's account exists.
-  expires_at timestamptz,
+  -- When the worker deletes the report. An open one stays until an operator has decided it.
+  expires_at timestamptz CONSTRAINT only_closed_reports_expire CHECK (expires_at IS NULL OR closed_at IS NOT NULL),
   CONSTRAINT report_of_one_thing CHECK (num_nonnulls(user_id, event_id, visitor_id) = 1),
   CONSTRAINT report_from_a_page CHECK (link_id IS NULL OR reporter_id IS NULL AND event_id IS NOT NULL),
   CONSTRAINT no_report_of_oneself CHECK (reporter_id <> owner_id)

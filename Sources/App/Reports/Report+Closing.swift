@@ -1,26 +1,27 @@
 import Postgres
 
 extension Report {
-  /// For operators: closes a report. It is deleted later; if the owner's account is deleted, at the worker's next
-  /// housekeeping.
+  /// For operators: closes a report. It is deleted later; if the account or the visitor that it is about is gone, at the
+  /// worker's next housekeeping.
   ///
   /// - Parameter note: why it was closed, at most ``maximumText`` characters.
   /// - Returns: false if there is no such open report.
   public static func close(_ id: ID, note: String?, in database: Database) async throws -> Bool {
     try await database.change { change in
-      // A report expires while it is open if the account is deleted, or if there was none. Visitors have none: a report
-      // of one stays for as long as others, unless the visitor has erased their data.
-      try await change.rows(
+      // A deletion of the account locks the report first. The next statement sees what it has committed.
+      try await change.pipeline(
+        "SELECT 1 FROM reports WHERE id = \(id) AND closed_at IS NULL FOR UPDATE",
         """
         UPDATE reports
         SET closed_at = now(), closing_note = \(note),
           expires_at = CASE
-            WHEN expires_at IS NULL OR EXISTS (SELECT FROM visitors AS v WHERE v.id = visitor_id) THEN \(expiry)
+            WHEN EXISTS (SELECT FROM users AS u WHERE u.id = owner_id)
+              OR EXISTS (SELECT FROM visitors AS v WHERE v.id = visitor_id) THEN \(expiry)
             ELSE now()
           END
         WHERE id = \(id) AND closed_at IS NULL
         """
-      ).affected == 1
+      )[1].affected == 1
     }
   }
 

@@ -2,8 +2,8 @@ import Postgres
 
 extension Report {
   /// Removes a user whose account is being deleted. Their own reports stay without their name and words, because they
-  /// are about others. Of the reports about them, closed ones are deleted, and open ones expire. The caller has locked
-  /// the user's row.
+  /// are about others. Of the reports about them, closed ones are deleted, and open ones stay until an operator has
+  /// closed them. The caller has locked the user's row.
   static func forget(_ user: User.ID, in change: Change) throws {
     // In id order: two users who delete their accounts may have reported each other.
     try change.write(
@@ -14,10 +14,9 @@ extension Report {
       """)
     try change.write("UPDATE reports SET reporter_id = NULL, text = NULL WHERE reporter_id = \(user)")
     try change.write("DELETE FROM reports WHERE owner_id = \(user) AND closed_at IS NOT NULL")
-    try change.write("UPDATE reports SET expires_at = \(expiry) WHERE owner_id = \(user)")
   }
 
-  /// Deletes expired reports.
+  /// Deletes reports that were closed long ago.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.purge("reports", by: "expires_at", upTo: "now()", atMost: limit)
   }

@@ -18,10 +18,9 @@ extension Report {
     try change.write(
       """
       INSERT INTO reports (
-        id, user_id, event_id, visitor_id, link_id, owner_id, snapshot, picture, reason, text, expires_at
+        id, user_id, event_id, visitor_id, link_id, owner_id, snapshot, picture, reason, text
       )
-      SELECT \(id), user_id, event_id, visitor_id, \(link), owner_id, snapshot, picture, \(reason), \(text),
-        CASE WHEN owner_id IS NULL THEN \(expiry) END
+      SELECT \(id), user_id, event_id, visitor_id, \(link), owner_id, snapshot, picture, \(reason), \(text)
       FROM (\(Subject.content(of: event))) AS content
       WHERE (
         SELECT count(*) FROM reports WHERE event_id = \(event) AND link_id IS NOT NULL AND closed_at IS NULL
@@ -30,7 +29,7 @@ extension Report {
       """)
   }
 
-  /// Removes what visitors have erased. Open reports stay until an operator has closed them, or they expire.
+  /// Removes what visitors have erased. Open reports stay until an operator has closed them.
   static func forget(_ visitor: Visitor.ID, in change: Change) throws {
     try change.write("DELETE FROM reports WHERE visitor_id = \(visitor) AND closed_at IS NOT NULL")
   }

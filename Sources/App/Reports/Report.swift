@@ -24,7 +24,7 @@ public struct Report: Sendable {
 
   /// The maximum length of a report's text, and of an operator's note, in Unicode scalars.
   public static let maximumText = 2000
-  /// Seconds for which a report is kept after it was closed, or after the owner's account was deleted: 90 days.
+  /// Seconds for which a report is kept after it was closed: 90 days. An open one is kept until it is closed.
   static let lifetime = 90 * 86_400
   private static let maximumPerDay = 20
 
@@ -85,11 +85,10 @@ public struct Report: Sendable {
     let row = try await change.first(
       """
       INSERT INTO reports AS r (
-        id, reporter_id, user_id, event_id, visitor_id, owner_id, snapshot, picture, reason, text, expires_at
+        id, reporter_id, user_id, event_id, visitor_id, owner_id, snapshot, picture, reason, text
       )
       SELECT \(id), \(reporter), user_id, event_id, visitor_id, owner_id, snapshot, picture, \(draft.reason),
-        \(draft.text),
-        CASE WHEN owner_id IS NULL THEN \(expiry) END
+        \(draft.text)
       FROM (\(draft.subject.content(for: reporter))) AS content
       ON CONFLICT (reporter_id, coalesce(user_id, event_id, visitor_id)) WHERE closed_at IS NULL
       DO UPDATE SET id = r.id

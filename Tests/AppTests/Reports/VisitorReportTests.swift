@@ -43,11 +43,52 @@ import Testing
         entries[1].snapshot == [
           "name": "Buy pills", "event": "Swim", "eventId": event, "linkId": link.id, "creator": "ana",
         ])
-      #expect(entries[1].reporter == "ben" && entries[1].owner == nil && entries[1].expiresAt != nil)
+      #expect(entries[1].reporter == "ben" && entries[1].owner == nil && entries[1].expiresAt == nil)
       // What an operator has closed goes with the visitor's data. What is open stays.
       #expect(try await Report.close(try #require(Report.ID(entries[1].id)), note: nil, in: app.database))
       try await visit.act("erase", expecting: 200)
       #expect(try await app.reports().map(\.id) == [entries[0].id, entries[2].id])
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an open report of a visitor stays, and a closed one for 90 days, or until the visitor's data is erased`()
+    async throws
+  {
+    try await TestApp.run { app in
+      func age(by interval: SQL) async throws {
+        try await app.database.execute(
+          """
+          UPDATE reports SET created_at = created_at - \(interval), closed_at = closed_at - \(interval),
+            expires_at = expires_at - \(interval)
+          """)
+        await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+      }
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let event = try await ana.createEvent("Swim", inviting: [ben])["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      var visits: [Visit] = []
+      for name in ["Zoe", "Yan"] {
+        let visit = try await app.visit(link.token, name: name)
+        let body = #"{"guestId": "\#(visit.id)", "reason": "spam"}"#
+        #expect(try await ana.send("POST", "reports", body).status == 201)
+        visits.append(visit)
+      }
+      // The event stays for its guest, without a creator.
+      try await ana.deleteAccount()
+      try await ben.report(event: event)
+      try await age(by: "interval '91 days'")
+      #expect(try await app.reports().count == 3)
+      try await visits[1].act("erase", expecting: 200)
+      #expect(try await app.reports().count == 3)
+      try await app.closeReports()
+      await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+      // One is about a visitor who is still there.
+      #expect(try await app.reports().map(\.guestId) == [visits[0].id.description])
+      try await age(by: "interval '89 days'")
+      #expect(try await app.reports().count == 1)
+      try await age(by: "interval '1 day 1 second'")
+      #expect(try await app.reports().isEmpty)
       try await app.takeNotifications()
     }
   }
