@@ -31,13 +31,11 @@ struct ProposalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Become a co-host, or make the answer with your address your own.")
 
-    @Argument(help: "A part of the event's title, or the end of the proposal's id.")
-    var proposal: String
-
+    @OptionGroup var proposal: ProposalArgument
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let id = try await account.proposal(named: proposal).id
+      let id = try await account.proposal(named: proposal.name).id
       let reply = try await account.responses.reply { try await account.client.proposals.accept(id) }
       try console.show(reply) { event in
         let name = EventText(event: event).name
@@ -50,17 +48,20 @@ struct ProposalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Decline an offer, or refuse an answer that is not yours.")
 
-    @Argument(help: "A part of the event's title, or the end of the proposal's id.")
-    var proposal: String
-
+    @OptionGroup var proposal: ProposalArgument
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let found = try await account.proposal(named: proposal)
+      let found = try await account.proposal(named: proposal.name)
       let reply = try await account.responses.reply { try await account.client.proposals.decline(found.id) }
       try console.show(reply) { "Declined \(found.text) “\(found.event.title)”." }
     }
   }
+}
+
+struct ProposalArgument: ParsableArguments {
+  @Argument(help: ArgumentHelp("A part of the event's title, or the end of the proposal's id.", valueName: "proposal"))
+  var name: String
 }
 
 extension Account {

@@ -160,9 +160,9 @@ import Testing
       let request = try #require(server.received.first)
       #expect(request.path == "/sandbox/3/device/abcd")
       #expect(request.header("apns-topic") == "com.example.other")
-      let nobodys = try await failure { try await sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS()) }
-      #expect(nobodys.description.contains("MUSTER_APNS_TOPIC"))
-      #expect(nobodys.remedy == .later(seconds: nil))
+      let untitled = try await failure { try await sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS()) }
+      #expect(untitled.description.contains("MUSTER_APNS_TOPIC"))
+      #expect(untitled.remedy == .later(seconds: nil))
       // These would change the path of the request.
       for token in ["", "../../x", "abcd?x", "zz"] {
         let refused = try await failure { try await sender(server, outgoing).send(.ofEdit(), to: .iOS(token)) }

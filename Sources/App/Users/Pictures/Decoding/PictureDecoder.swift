@@ -181,3 +181,10 @@ extension AppError {
     .unavailable, "pictures-unavailable", "Pictures cannot be stored at the moment. Nothing was changed. Try again.",
     retryAfter: 60)
 }
+
+/// The decoder's output for an uploaded picture: JPEGs in sRGB, upright, on white, without metadata.
+struct DecodedPicture: Sendable {
+  let small: Data
+  let large: Data
+  let full: Data
+}
