@@ -82,16 +82,15 @@ struct CalendarLink: Sendable {
     guard try await change.lock(user, for: .share).contains(user) else { throw AppError.sessionEnded }
     try await Session.check(session, in: change)
     // Sessions that have ended leave the list, so that it is as short as the list of the user's open sessions.
-    let isOpen: SQL = "EXISTS (SELECT FROM sessions AS s WHERE s.id = known.id AND \(Session.isOpen("s")))"
     return try await change.first(
       """
       UPDATE calendar_links AS l
       SET session_ids = ARRAY(
           SELECT known.id FROM unnest(l.session_ids) AS known (id)
-          WHERE known.id <> \(session) AND \(isOpen)
+          WHERE known.id <> \(session) AND \(isKnownToOpenSession)
         ) || \(session)::uuid,
         had_other_readers = l.had_other_readers OR EXISTS (
-          SELECT FROM unnest(l.session_ids) AS known (id) WHERE NOT (\(isOpen))
+          SELECT FROM unnest(l.session_ids) AS known (id) WHERE NOT \(isKnownToOpenSession)
         )
       WHERE l.user_id = \(user) AND \(isCurrent)
       RETURNING l.id, l.created_at
@@ -104,15 +103,18 @@ struct CalendarLink: Sendable {
     "DELETE FROM calendar_links WHERE user_id = \(user)"
   }
 
-  /// The same, if a session made or read the link.
-  static func revoking(of user: User.ID, knownTo session: Session.ID) -> SQL {
-    "\(revoking(of: user)) AND \(session) = ANY(session_ids)"
+  /// The same, if a session that has ended made or read the link, however it has ended.
+  static func revokingIfLeaked(of user: User.ID) -> SQL {
+    """
+    \(revoking(of: user)) AND (
+      had_other_readers OR EXISTS (SELECT FROM unnest(session_ids) AS known (id) WHERE NOT \(isKnownToOpenSession))
+    )
+    """
   }
 
-  /// The same, unless no session but this one has ever made or read the link.
-  static func revoking(of user: User.ID, exceptIfOnlyKnownTo session: Session.ID) -> SQL {
-    "\(revoking(of: user)) AND (had_other_readers OR session_ids <> ARRAY[\(session)])"
-  }
+  /// A condition on `unnest(session_ids) AS known (id)`: whether the session is open.
+  private static let isKnownToOpenSession: SQL =
+    "EXISTS (SELECT FROM sessions AS s WHERE s.id = known.id AND \(Session.isOpen("s")))"
 }
 
 extension AppError {

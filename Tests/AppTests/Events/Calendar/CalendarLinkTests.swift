@@ -144,6 +144,35 @@ import Testing
     }
   }
 
+  @Test func `a link goes with the end of any other session if a session that knew it has ended by itself`()
+    async throws
+  {
+    for end in ["logout", "surplus", "purge"] {
+      try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
+        let ana = try await app.signUp("ana")
+        let (thief, other) = (try await ana.signInAgain(), try await ana.signInAgain())
+        let path = try await ana.makeCalendarLink()
+        #expect(try await thief.get("users/me/calendar")["url"] != .null)
+        switch end {
+        case "logout": #expect(try await thief.send("POST", "auth/logout").status == 204)
+        case "surplus":
+          try await app.database.execute(
+            "UPDATE sessions SET rotated_at = rotated_at - interval '1 day' WHERE id = \(thief.session)")
+          for _ in 3...Session.maximumCount { _ = try await ana.signInAgain() }
+          #expect(try await thief.refresh().status == 401)
+        default:
+          #expect(try await thief.send("POST", "auth/logout").status == 204)
+          try await app.database.execute("DELETE FROM sessions WHERE id = \(thief.session)")
+        }
+        // A session that ends itself keeps the calendars that the user has subscribed.
+        _ = try await app.calendarFeed(path)
+        #expect(try await ana.send("DELETE", "auth/sessions/\(try other.session)").status == 204)
+        #expect(try await app.send("GET", path).problem == "calendar-not-found", "\(end)")
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `a new password keeps a link that no other session has ever known`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
