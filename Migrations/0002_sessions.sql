@@ -115,6 +115,16 @@ CREATE TABLE code_uses (
 CREATE INDEX code_uses_of_user ON code_uses (user_id, kind, used_at);
 CREATE INDEX code_uses_by_time ON code_uses (used_at);
 
+-- MACs of the networks, IPv4 /24 or IPv6 /48, that a user's sessions have come from. Codes that are asked for there have
+-- a budget of their own, so that strangers elsewhere cannot use it up. See `mail_attempts`.
+CREATE TABLE known_networks (
+  user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  network bytea NOT NULL,
+  seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (user_id, network)
+);
+CREATE INDEX known_networks_by_age ON known_networks (seen_at);
+
 -- Counts of failed attempts and of limited requests: by login, by address and so on. Each key is a digest.
 CREATE TABLE throttles (
   key bytea PRIMARY KEY,
@@ -129,6 +139,7 @@ CREATE INDEX throttles_by_expiry ON throttles (expires_at);
 -- down
 
 DROP TABLE throttles;
+DROP TABLE known_networks;
 DROP TABLE code_uses;
 DROP TABLE mail_tokens;
 DROP TABLE revoked_identities;

@@ -26,8 +26,11 @@ CREATE TABLE notification_queue (
   -- The trace of the request that caused the notice: its id and flags. Webhooks pass it on. A change sets it for its
   -- transaction if its request has one.
   trace text DEFAULT nullif(current_setting('muster.trace', true), ''),
-  -- The guest whom the notice names, if it names one by the id in guest lists: a visitor's name goes with the visitor.
-  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED
+  -- The guest whom the notice is about, by the id in guest lists: it goes with a visitor. A proposed answer has the id of
+  -- its visitor.
+  guest_id uuid GENERATED ALWAYS AS (
+    (CASE WHEN type = 'answer-proposed' THEN payload->>'proposalId' ELSE payload->>'guestId' END)::uuid
+  ) STORED
 )
 WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0.5);
@@ -76,7 +79,9 @@ CREATE TABLE notifications (
   created_at timestamptz NOT NULL,
   read_at timestamptz,
   -- See `notification_queue`.
-  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED,
+  guest_id uuid GENERATED ALWAYS AS (
+    (CASE WHEN type = 'answer-proposed' THEN payload->>'proposalId' ELSE payload->>'guestId' END)::uuid
+  ) STORED,
   PRIMARY KEY (recipient_id, filed_at)
 );
 CREATE INDEX notifications_by_guest ON notifications (guest_id) WHERE guest_id IS NOT NULL;
@@ -158,7 +163,9 @@ CREATE TABLE deliveries (
   died_at timestamptz,
   -- See `notification_queue`.
   trace text,
-  guest_id uuid GENERATED ALWAYS AS ((payload->>'guestId')::uuid) STORED
+  guest_id uuid GENERATED ALWAYS AS (
+    (CASE WHEN type = 'answer-proposed' THEN payload->>'proposalId' ELSE payload->>'guestId' END)::uuid
+  ) STORED
 )
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.5);
@@ -206,11 +213,12 @@ CREATE INDEX dead_mails ON mails (died_at) WHERE died_at IS NOT NULL;
 -- for the owners of proven ones. One row for each mail that may leave, written before the change that queues it. All
 -- but the host are MACs, made with a key that the database does not have.
 CREATE TABLE mail_attempts (
-  -- What asked for the mail, such as a form, and how often it has: a repeated request counts once.
+  -- What asked for the mail, such as a form, and how often it has: a repeated request counts once, whatever address it
+  -- then names.
   id uuid NOT NULL,
   ordinal integer NOT NULL,
   -- Each budget has limits of its own, so that strangers use up nothing of an owner's.
-  budget text NOT NULL CONSTRAINT mail_budget CHECK (budget IN ('stranger', 'owner', 'session')),
+  budget text NOT NULL CONSTRAINT mail_budget CHECK (budget IN ('stranger', 'owner', 'known', 'session')),
   kind text NOT NULL,
   mailbox bytea NOT NULL,
   domain bytea NOT NULL,
@@ -221,7 +229,7 @@ CREATE TABLE mail_attempts (
   -- The host whose link caused the mail. Not a reference: the row outlives the account by a day at most.
   host_id uuid,
   asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  CONSTRAINT mail_counted_once PRIMARY KEY (id, ordinal, mailbox)
+  CONSTRAINT mail_counted_once PRIMARY KEY (id, ordinal)
 );
 CREATE INDEX mail_attempts_to_mailbox ON mail_attempts (mailbox, asked_at);
 CREATE INDEX mail_attempts_to_domain ON mail_attempts (domain, asked_at);

@@ -18,6 +18,8 @@ public final class Dependencies: Sendable {
   let linkTokens: IDTokens<ShareLink>
   let visitorTokens: VisitorTokens
   let mailGate: MailGate
+  /// Make the fingerprints of clients' networks.
+  var addressKeys: AddressKeys { mailGate.optOuts.keys }
   let appLinks: AppLinks
   let passwords: Passwords
   let throttle: Throttle

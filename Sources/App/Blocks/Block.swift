@@ -84,11 +84,8 @@ extension User {
       let proposed = try await Visitor.remove(
         where: "v.event_id = ANY(\(live)) AND v.merges_into = ANY(\(pair)) AND v.proposed_at IS NOT NULL", by: .block,
         promotes: false, in: change)
-      try change.write(
-        """
-        DELETE FROM host_offers AS o USING events AS e
-        WHERE e.id = o.event_id AND e.id = ANY(\(live)) AND o.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
-        """)
+      try await Event.withdrawOffers(
+        where: "e.id = ANY(\(live)) AND o.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))", in: change)
       try await Invitation.leave(
         where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: .block, in: change)
       if !proposed.isEmpty { try await Invitation.promoteWaiting(at: proposed, by: .block, in: change) }

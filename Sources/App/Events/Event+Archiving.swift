@@ -45,6 +45,7 @@ extension Event {
     if !proposed.isEmpty {
       try await Visitor.remove(where: "v.id = ANY(\(proposed))", by: .visitor, promotes: false, in: change)
     }
+    try await Proposal.forgetNotices(about: ids, in: change)
     change.touch(.events, ofUsersIn: hosts(of: ids))
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count

@@ -69,6 +69,7 @@ extension Event {
     change.notify(
       usersIn: participants(in: id), about: .eventCancelled(id, try row["title"], by: creator))
     if try row["visitor_count"] > 0 { change.mail(.visitors(.cancelled, at: id)) }
+    try await Proposal.forgetNotices(about: [id], in: change)
   }
 
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then

@@ -88,6 +88,7 @@ struct LinkRoutes {
     guard let token = dependencies.linkTokens.read(context.parameters.get("token") ?? "") else {
       throw AppError.linkNotFound
     }
+    if let again = try await dependencies.eventAgain(for: context) { return again }
     let event = try await ShareLink.event(of: token, in: database)
     return try await dependencies.respond(
       to: context, at: .actor(me), .event(event), thenReading: event, about: { $0.hosts.map(\.id) }

@@ -85,6 +85,13 @@ struct ShareLink: Sendable {
     """
   }
 
+  /// A SQL condition: whether a link admits guests, its number of guests aside.
+  ///
+  /// - Parameter alias: of `share_links`.
+  static func isOpen(_ alias: SQL) -> SQL {
+    "(\(alias).kind = 'answer' AND coalesce(\(alias).expires_at > clock_timestamp(), true))"
+  }
+
   private init(ofHosts row: Row) throws {
     try self.init(row: row)
     unmailed = try row["unmailed_count"]

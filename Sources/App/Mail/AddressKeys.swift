@@ -24,6 +24,11 @@ struct AddressKeys: Sendable {
     keys.all.map { Self.fingerprint("mailbox", mailbox.text, $0.key) }
   }
 
+  /// The fingerprint of the network of a client's address: its IPv4 /24 or IPv6 /48.
+  func network(of address: String) -> Data {
+    fingerprint("network", ClientNetworks(address).network)
+  }
+
   private static func fingerprint(_ use: StaticString, _ text: String, _ key: SymmetricKey) -> Data {
     Data(HMAC<SHA256>.authenticationCode(for: Data("\(use):\(text)".utf8), using: key).prefix(length))
   }

@@ -38,6 +38,8 @@ struct MailGate: Sendable {
     case stranger
     /// For the owner of an address that the account has proven. Anyone can ask for it.
     case owner
+    /// The same, asked for in a network where the account has had a session: requests from elsewhere use up nothing.
+    case known
     /// The same, asked for by the owner's own session.
     case session
   }
@@ -140,6 +142,8 @@ struct MailGate: Sendable {
     let (word, countedAt): (String, Timestamp?) = (try row["word"], try row["counted_at"])
     switch word {
     case "open", "counted": return .open(Pass(countedAt: countedAt))
+    // Of one request with several addresses at once, the first one is mailed.
+    case "other": return .held(.mailbox)
     case "opted-out": return .optedOut
     default: return .held(Limit(rawValue: word) ?? .installation)
     }
@@ -157,7 +161,12 @@ struct MailGate: Sendable {
 
   /// A condition on `mail_attempts`: the row of an attempt.
   private func own(_ attempt: Attempt, _ prints: Prints) -> SQL {
-    "id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal)) AND mailbox = \(prints.mailbox)"
+    "\(same(attempt)) AND mailbox = \(prints.mailbox)"
+  }
+
+  /// The same for an attempt that names any address.
+  private func same(_ attempt: Attempt) -> SQL {
+    "id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal))"
   }
 
   /// Judges, runs the change that queues the mail, and takes the attempt back if the change is refused.
@@ -187,10 +196,10 @@ struct MailGate: Sendable {
       let networks = ClientNetworks(attempt.origin)
       mailboxes = keys.fingerprints(of: attempt.mailbox)
       domain = keys.fingerprint("domain", attempt.mailbox.domain)
-      network = keys.fingerprint("network", networks.network)
+      network = keys.network(of: attempt.origin)
       site = networks.site.map { keys.fingerprint("network", $0) }
       subnet = networks.subnet.map { keys.fingerprint("network", $0) }
-      var subjects = [mailboxes[0], network]
+      var subjects = [mailboxes[0], network, keys.fingerprint("attempt", attempt.id.uuidString)]
       // The installation has no turn: it would make all forms wait for each other. Its limit is exact to within the
       // number of forms at one time.
       if attempt.budget == .stranger { subjects.append(domain) }
@@ -208,6 +217,7 @@ struct MailGate: Sendable {
       SELECT CASE
         \(attempt.budget == .stranger ? refusals(attempt, prints) : "")
         WHEN EXISTS (SELECT FROM mail_attempts WHERE \(own(attempt, prints))) THEN 'counted'
+        WHEN EXISTS (SELECT FROM mail_attempts WHERE \(same(attempt))) THEN 'other'
         \(attempt.budget == .stranger ? strangersLimits(attempt, prints) : ownersLimits(attempt, prints))
         ELSE 'open'
       END AS word
@@ -232,21 +242,20 @@ struct MailGate: Sendable {
 
   /// What no count changes.
   private func refusals(_ attempt: Attempt, _ prints: Prints) -> SQL {
-    let newHost: SQL =
-      !limitsStrangers
-      ? ""
-      : """
-      WHEN \(attempt.host) IS NOT NULL AND NOT EXISTS (
-        SELECT FROM users
-        WHERE id = \(attempt.host) AND (
-          email_verified_at IS NOT NULL OR created_at <= now() - make_interval(secs => \(Double(hostAge)))
-        )
-      ) THEN 'new-host'
-      """
-    return """
-      WHEN EXISTS (SELECT FROM mail_optouts WHERE mailbox = ANY(\(prints.mailboxes))) THEN 'opted-out'
-      \(newHost)
-      """
+    """
+    WHEN EXISTS (SELECT FROM mail_optouts WHERE mailbox = ANY(\(prints.mailboxes))) THEN 'opted-out'
+    WHEN \(attempt.host) IS NOT NULL AND NOT \(mayMailStrangers("\(attempt.host)")) THEN 'new-host'
+    """
+  }
+
+  /// A SQL condition: whether a host causes mails to strangers.
+  ///
+  /// - Parameter host: an id, as a value or a column.
+  func mayMailStrangers(_ host: SQL) -> SQL {
+    let isKnown: SQL =
+      limitsStrangers
+      ? "(email_verified_at IS NOT NULL OR created_at <= now() - make_interval(secs => \(Double(hostAge))))" : "true"
+    return "EXISTS (SELECT FROM users WHERE id = \(host) AND \(isKnown))"
   }
 
   /// The first mail of a day to a mailbox comes from a reserve: other mails use at most three quarters of what strangers
@@ -282,7 +291,8 @@ struct MailGate: Sendable {
 
   private func ownersLimits(_ attempt: Attempt, _ prints: Prints) -> SQL {
     let mine: SQL = "budget = \(attempt.budget) AND kind = \(attempt.kind) AND mailbox = \(prints.mailbox)"
-    let all: SQL = "budget <> 'stranger'"
+    // What anyone can ask for uses up nothing of what is kept for owners.
+    let all: SQL = attempt.budget == .owner ? "budget = 'owner'" : "budget IN ('known', 'session')"
     return """
       \(exceeding(.mailbox, mine, Self.maximumPerOwner))
       \(exceeding(.mailbox, "\(mine) AND network = \(prints.network)", Self.maximumPerOwnerAndNetwork))

@@ -49,7 +49,7 @@ extension OutgoingMail {
       let reread = try await reread(rows, in: database)
       var readers: [Int64: Visitor.ID] = [:]
       for row in rows { readers[row.id] = try row.fields[5] }
-      let facts = try await VisitorLetter.facts(about: Array(readers.values), in: database)
+      let facts = try await VisitorLetter.facts(about: Array(readers.values), gate, in: database)
       let unproven = facts.values.compactMap(\.unprovenAddress) + reread.values.compactMap(\.unprovenAddress)
       let optOuts = OptOuts(
         addresses: try await gate.optOuts.among(Set(unproven), in: database), keys: gate.optOuts.keys,

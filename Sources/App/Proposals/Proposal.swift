@@ -7,6 +7,14 @@ struct Proposal: Sendable {
 
   enum Kind: String, SQLValue {
     case answer, host
+
+    /// The type of the notification.
+    var notice: Notice.Kind {
+      switch self {
+      case .answer: .answerProposed
+      case .host: .hostOffered
+      }
+    }
   }
 
   let id: ID
@@ -94,6 +102,19 @@ struct Proposal: Sendable {
     switch kind {
     case .answer: try await Visitor.decline(Visitor.ID(rawValue: id.rawValue), at: event, by: user, in: change)
     case .host: try await Event.declineHost(id, of: event, by: user, in: change)
+    }
+  }
+
+  /// Deletes the notifications of proposals that no one can decide any more, because their events have ended or are
+  /// cancelled. The caller has locked the events.
+  static func forgetNotices(about events: [Event.ID], in change: Change) async throws {
+    guard !events.isEmpty else { return }
+    let proposals = try await change.rows(
+      "SELECT DISTINCT user_id, event_id, kind FROM proposals WHERE event_id = ANY(\(events)) ORDER BY user_id, event_id"
+    )
+    for row in proposals {
+      let kind: Kind = try row["kind"]
+      try Invitation.forgetNotices(of: try row["user_id"], about: try row["event_id"], ofType: kind.notice, in: change)
     }
   }
 }

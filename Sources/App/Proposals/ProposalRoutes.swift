@@ -19,15 +19,7 @@ struct ProposalRoutes {
 
   @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
     let (me, id) = (try context.user, try self.id(context))
-    // A repeated request whose stored response had the name of a visitor who is gone: it gets the event as it is. The
-    // proposal was accepted by the first one.
-    if let repeated = context.idempotent, repeated.hadNoEffect, let event = repeated.event {
-      return try await dependencies.respond(to: context, at: .actor(me), .event(event), thenReading: event) { _ in
-        throw AppError.proposalNotFound
-      } response: {
-        .event($0)
-      }
-    }
+    if let again = try await dependencies.eventAgain(for: context) { return again }
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event), thenReading: event) {
       try await Proposal.accept(id, kind, about: event, by: me, in: $0)

@@ -9,7 +9,7 @@ extension User {
   /// - They leave every guest list, including as visitors with their address. The guest who has waited longest gets
   ///   their place. An event whose creator is already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them, or names them.
-  /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones later.
+  /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones once they are closed.
   /// - The username is retired for 30 days.
   ///
   /// - Parameter session: must be open; nil for the demo's accounts.
@@ -177,6 +177,7 @@ extension User {
       RETURNING id, title, visitor_count
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }
+    try await Proposal.forgetNotices(about: events.map(\.id), in: change)
     for row in cancelled where try row["visitor_count"] > 0 { change.mail(.visitors(.cancelled, at: try row["id"])) }
     // A guest of several of these events gets the notices in one order, whatever the order of the rows.
     change.notify(

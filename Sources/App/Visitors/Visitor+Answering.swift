@@ -8,7 +8,8 @@ extension Visitor {
   /// - Parameters:
   ///   - plusOnes: nil keeps the number.
   ///   - host: the host who sets the answer, who may do so after the deadline. The visitor gets a mail.
-  /// - Throws: ``AppError/approvalPending`` if a host sets the answer of a visitor whom no host has approved.
+  /// - Throws: ``AppError/approvalPending`` if a host sets the answer of a visitor whom no host has approved;
+  ///   ``AppError/answerProposed`` while an account decides about the answer.
   static func answer(
     _ answer: Invitation.Status, plusOnes: Int?, to event: Event.ID, by id: ID, setBy host: User.ID? = nil,
     in change: Change
@@ -28,7 +29,7 @@ extension Visitor {
     let old = visitor.group
     if host == nil { try Event.checkTakesAnswers(row) } else { try Event.checkIsNotOver(row) }
     // Otherwise the account could accept something else than it has read.
-    if host == nil, visitor.isProposed { throw AppError.answerProposed }
+    if visitor.isProposed { throw AppError.answerProposed }
     if host != nil, old.status == .pending { throw AppError.approvalPending }
     let places = try await Event.Places.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change)
     var new = try places.group(after: answer, bringing: plusOnes, from: old)

@@ -13,13 +13,9 @@ extension Visitor {
   static func claim(for user: User.ID, in change: Change) async throws {
     // Serializes with visitors who confirm this address now: the marking sees what they have committed. It locks in the
     // order of ids. Changes that move several visitors may not; a deadlock with one of them repeats this change.
+    try await release(
+      from: user, where: "email_key IS DISTINCT FROM (SELECT email_key FROM users WHERE id = \(user))", in: change)
     try await change.pipeline(
-      // Those of an address that the account no longer has.
-      """
-      UPDATE visitors AS v SET merges_into = NULL, proposed_at = NULL
-      FROM users AS u
-      WHERE u.id = \(user) AND v.merges_into = u.id AND v.email_key IS DISTINCT FROM u.email_key
-      """,
       """
       SELECT \(turn) FROM users AS u WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL
       """,
@@ -37,6 +33,24 @@ extension Visitor {
       WHERE v.id = claimed.id
       """)
     change.wakeWorkers()
+  }
+
+  /// Ends an account's claims to visitors, and their proposals to it. The visitors stay. The caller has locked the account.
+  ///
+  /// - Parameter condition: on the columns of `visitors`.
+  static func release(from user: User.ID, where condition: SQL = "true", in change: Change) async throws {
+    let proposed = try await change.rows(
+      """
+      SELECT DISTINCT event_id FROM visitors
+      WHERE merges_into = \(user) AND proposed_at IS NOT NULL AND \(condition)
+      ORDER BY event_id
+      """)
+    try await change.rows(
+      "UPDATE visitors SET merges_into = NULL, proposed_at = NULL WHERE merges_into = \(user) AND \(condition)")
+    // Under the account's lock: a proposal locks it before it queues its notice.
+    for row in proposed {
+      try Invitation.forgetNotices(of: user, about: try row["event_id"], ofType: .answerProposed, in: change)
+    }
   }
 
   /// A query of the marked visitors whose address an account still has: `id` and `event_id`. It may be continued with

@@ -28,7 +28,8 @@ extension VisitorLetter {
     let visitor: Visitor
     let about: About
     let isOpen: Bool
-    /// Whether the event and the link that the visitor has come through are still there, and the event has not ended.
+    /// Whether the event has not ended, and the link that the visitor has come through still takes answers, by a host who
+    /// may cause mails.
     let isExpected: Bool
     let lapsesAt: Timestamp?
 
@@ -71,13 +72,19 @@ extension VisitorLetter {
     }
   }
 
-  static func facts(about visitors: [Visitor.ID], in database: Database) async throws -> [Visitor.ID: Facts] {
+  static func facts(
+    about visitors: [Visitor.ID], _ gate: MailGate, in database: Database
+  ) async throws -> [Visitor.ID: Facts] {
     guard !visitors.isEmpty else { return [:] }
     let rows = try await database.rows(
       """
       SELECT \(Visitor.columns), v.lapses_at, e.status, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open,
         e.live_until > clock_timestamp() + interval '24 hours'
-          AND EXISTS (SELECT FROM share_links AS l WHERE l.id = v.link_id) AS is_expected,
+          AND EXISTS (
+            SELECT FROM share_links AS l
+            JOIN event_hosts AS h ON h.event_id = l.event_id AND h.user_id = l.creator_id
+            WHERE l.id = v.link_id AND \(ShareLink.isOpen("l")) AND \(gate.mayMailStrangers("l.creator_id"))
+          ) AS is_expected,
         \(Event.Plan.record("e")) AS plan,
         ARRAY(
           SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id

@@ -81,6 +81,7 @@ enum ProblemLine {
     .emailTaken: "An account with this e-mail address already exists.",
     .usernameTaken: "This username is taken.",
     .eventArchived: "The event is over and no longer changes.",
+    .answerProposed: "The account with the visitor's e-mail address decides about this answer.",
     .answersClosed: "The deadline for answers has passed. Ask a host to set your answer.",
     .approvalPending: "A host must approve the guest first. Until then, the answer cannot be set.",
     .eventCancelled: "The event is cancelled and no longer changes.",

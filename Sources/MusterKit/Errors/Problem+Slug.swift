@@ -65,6 +65,7 @@ extension Problem.Slug {
 
   public static let alreadyFriends: Self = "already-friends"
   public static let approvalPending: Self = "approval-pending"
+  public static let answerProposed: Self = "answer-proposed"
   public static let answersClosed: Self = "answers-closed"
   public static let alreadyLinked: Self = "already-linked"
   public static let emailBelongsToAccount: Self = "email-belongs-to-account"

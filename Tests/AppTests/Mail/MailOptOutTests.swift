@@ -75,6 +75,41 @@ import Testing
     }
   }
 
+  @Test func `no mail to an unproven address has a text that a user has chosen, whatever causes the mail`() async throws
+  {
+    try await WebhookSink.run { sink in
+      try await TestApp.run(sink.environment.merging(["MUSTER_THROTTLING": "off"]) { $1 }) { app in
+        let ana = try await app.signUp("ana", displayName: "Buy pills", isVerified: false)
+        let event = try await ana.createEvent("Pills party")["id"].string ?? ""
+        let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+        _ = try await app.askForCode("ana@example.com")
+        _ = try await app.askForReset("ana@example.com")
+        let visit = try await app.visit(link.token, name: "Cheap pills", email: "zoe@x.org")
+        try await visit.act("send-again", ["asked": "1"])
+        // Another name, and another address. The old one, which no one has proven, also gets a mail.
+        try await ana.editProfile(#"{"displayName": "More pills"}"#)
+        try await ana.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(ana.password)"}"#)
+        var mails = try await deliver(app, sink)
+        let change = try #require(mails.last { $0["type"].string == "mail.verify-email" })
+        #expect(change["data"]["proves"].string == "change")
+        #expect(try await ana.verify(try #require(change["data"]["token"].string)).status == 204)
+        mails += try await deliver(app, sink)
+        #expect(
+          Set(mails.map { $0["type"].string }) == [
+            "mail.verify-email", "mail.sign-in-code", "mail.reset-password", "mail.visitor-confirm",
+            "mail.email-changed",
+          ])
+        for mail in mails {
+          #expect(mail["data"]["displayName"] == .null && !"\(mail)".lowercased().contains("pills"), "\(mail)")
+        }
+        // The owner of a proven address reads it.
+        _ = try await app.askForCode("new@example.com")
+        #expect(try await deliver(app, sink).map { $0["data"]["displayName"].string } == ["More pills"])
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `a click between the form and the mail stops the mail`() async throws {
     try await WebhookSink.run { sink in
       try await TestApp.run(sink.environment) { app in

@@ -200,7 +200,7 @@ import Testing
       try await watch.expect("taking the offer back") { try await ana.removeHost(gil, from: event) }
       try await ana.offerHost(gil, to: event)
       watch = try await Watch(watch.phones)
-      try await watch.expect("declining the offer", changes: false) {
+      try await watch.expect("declining the offer") {
         try await gil.decline(proposal: try await gil.proposals(about: event)[0])
       }
       try await watch.expect("making a friend a host") { try await ana.addHost(gil, to: event) }

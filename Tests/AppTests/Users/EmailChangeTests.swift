@@ -99,6 +99,32 @@ import Testing
     }
   }
 
+  @Test func `another spelling of the verified address needs no proof, and another mailbox does`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana", isVerified: false)
+      #expect(try await ana.verify(try await app.takeToken("mail-verify-email")).status == 204)
+      func set(_ email: String) async throws -> JSON {
+        try await ana.editProfile(#"{"email": "\#(email)", "currentPassword": "\#(ana.password)"}"#)
+        return try await ana.get("users/me")
+      }
+      // A pending change ends with it.
+      var me = try await set("new@example.com")
+      #expect(me["email"].string == "ana@example.com" && me["pendingEmail"].string == "new@example.com")
+      let pending = try await app.takeToken("mail-verify-email")
+      me = try await set("Ana@Example.com")
+      #expect(me["email"].string == "Ana@example.com" && me["emailVerified"].bool == true)
+      #expect(me["pendingEmail"] == .null)
+      #expect(try await app.takeMails().isEmpty)
+      #expect(try await ana.verify(pending).badFields == ["token"])
+      // A tag may lead to another reader, so it is another address.
+      me = try await set("ana+shop@example.com")
+      #expect(me["email"].string == "Ana@example.com" && me["pendingEmail"].string == "ana+shop@example.com")
+      #expect(try await ana.verify(try await app.takeToken("mail-verify-email")).status == 204)
+      #expect(try await ana.get("users/me")["email"].string == "ana+shop@example.com")
+      try await app.takeMails()
+    }
+  }
+
   @Test func `another account's address is refused, both when requested and when verified`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))

@@ -138,6 +138,97 @@ import Testing
     }
   }
 
+  @Test func `joining again with the same key, after the link was revoked, gets the event as it is`() async throws {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app)
+      let zoe = try await app.visit(link.token, name: "Zoe Zebra")
+      let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
+      try await app.befriend(ana, cleo)
+      try await ana.invite([cleo], to: event)
+      func join(_ phone: Phone) async throws -> APIResponse {
+        try await phone.send("POST", "links/\(link.token)/join", headers: [("Idempotency-Key", "one")])
+      }
+      // His response is stored, and forgotten with the visitor. Hers is not: she was a guest already.
+      for phone in [ben, cleo] { #expect(try await join(phone).status == 200) }
+      try await zoe.act("erase", expecting: 200)
+      #expect(try await ana.send("DELETE", "events/\(event)/links/\(link.id)").status == 204)
+      #expect(try await app.value("SELECT count(*) FROM idempotency_keys WHERE sealed_response IS NULL") == 2)
+      for phone in [ben, cleo] {
+        let again = try await join(phone)
+        #expect(again.status == 200 && again.header("Idempotent-Replayed") == "true", "\(again.body)")
+        #expect(again.json["id"].string == event && again.header("ETag") != nil && !again.body.contains("Zebra"))
+      }
+      // A user whom a host has removed since does not see it, and another key is another request.
+      try await ana.withdraw(ben, from: event)
+      #expect(try await join(ben).status == 404)
+      #expect(try await cleo.send("POST", "links/\(link.token)/join").problem == "link-not-found")
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a visitor who is erased or removed gives the link's place back, unless the address is confirmed`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, event, link) = try await gather(app, #"{"kind": "answer", "maxGuests": 1}"#)
+      func joined() async throws -> Int? { try await ana.get("events/\(event)/links/\(link.id)")["joined"].int }
+      for end in ["erased", "not me", "removed", "with the link's others"] {
+        let full = [
+          "form": try await app.formToken(of: link.token), "name": "Yan", "answer": "going", "email": "yan@x.org",
+        ]
+        let visit = try await app.visit(link.token, email: "zoe@x.org")
+        let page = try await app.takeMails().compactMap(\.page).first
+        #expect(try await joined() == 1, "\(end)")
+        #expect(try await app.submit("/e/\(link.token)", full).status == 409, "\(end)")
+        switch end {
+        case "erased": try await visit.act("erase", expecting: 200)
+        case "not me":
+          try await Visit(app: app, token: try #require(page)).act("not-me", expecting: 200)
+        case "removed":
+          #expect(try await ana.send("DELETE", "events/\(event)/invitations/\(visit.id)").status == 200)
+        default:
+          let path = "events/\(event)/links/\(link.id)?visitors=remove"
+          #expect(try await ana.send("DELETE", path).status == 204)
+          #expect(try await visit.state == "gone")
+          continue
+        }
+        #expect(try await joined() == 0, "\(end)")
+        try await app.database.execute("DELETE FROM mail_attempts")
+      }
+      // One that its reader has confirmed has used it up.
+      let other = try await ana.createLink(to: event, #"{"kind": "answer", "maxGuests": 1}"#)
+      let confirmed = try await app.confirmedVisit(other.token, email: "xia@x.org")
+      try await confirmed.act("erase", expecting: 200)
+      #expect(try await ana.get("events/\(event)/links/\(other.id)")["joined"].int == 1)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `a delivery about several visitors that is being sent loses the names of those who go`() async throws {
+    try await TestApp.run { app in
+      let (ana, _, link) = try await gather(app)
+      try await ana.addDevice("anas-phone")
+      try await app.visit(link.token, name: "First")
+      let zoe = try await app.visit(link.token, name: "Zoe Zebra")
+      try await app.visit(link.token, name: "Yan")
+      try await app.fanOut()
+      let named: SQL = "SELECT count(*) FROM deliveries WHERE payload::text LIKE '%Zebra%'"
+      #expect(try await app.value(named) == 1)
+      try await app.database.execute(
+        "UPDATE deliveries SET lease = uuid_v7(), worker_id = uuid_v7(), leased_until = now() + interval '1 minute'")
+      try await zoe.act("erase", expecting: 200)
+      #expect(try await app.value(named) == 0)
+      #expect(try await app.value("SELECT count(*) FROM deliveries WHERE payload::text LIKE '%Yan%'") == 1)
+      // What the next attempt sends.
+      try await app.database.execute("UPDATE deliveries SET lease = NULL, worker_id = NULL, leased_until = NULL")
+      let sender = Recorder()
+      try await NotificationWorker(app.dependencies, sender: sender, mailer: NoMailer(), concurrency: 4).runOnce()
+      let sent = sender.received.map { "\($0)" }
+      #expect(!sent.isEmpty && sent.allSatisfy { !$0.contains("Zebra") }, "\(sent)")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a form whose visitor is gone brings no one back`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app)

@@ -204,6 +204,61 @@ import Testing
     }
   }
 
+  @Test func `a visitor who has unsubscribed before confirming gets no mail that asks for it`() async throws {
+    try await TestApp.run { app in
+      let (ana, mailbox) = (try await app.signUp("ana"), Mailbox())
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.visit(link.token, email: "zoe@x.org")
+      try await visit.act("unsubscribe")
+      #expect(try await deliver(app, to: mailbox).isEmpty)
+      #expect(try await app.value("SELECT count(*) FROM mails WHERE visitor_id IS NOT NULL") == 0)
+      // Asking again does not bring it back.
+      try await visit.act("send-again", ["asked": "1"])
+      #expect(try await deliver(app, to: mailbox).isEmpty)
+      // One that was already waiting for its next attempt.
+      let other = try await app.visit(link.token, name: "Yan", email: "yan@x.org")
+      try await app.database.execute("UPDATE mails SET attempts = 1")
+      #expect(try await app.submit("\(other.path)/unsubscribe", ["List-Unsubscribe": "One-Click"]).status == 200)
+      #expect(try await deliver(app, to: mailbox).isEmpty)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `when the mail is sent, the link must still take answers, by a host who may cause mails`() async throws {
+    for change in ["nothing", "expired", "shows only", "no host", "unverified", "old enough"] {
+      try await TestApp.run(hostAge: 86_400) { app in
+        let (ana, mailbox) = (try await app.signUp("ana"), Mailbox())
+        let event = try await ana.createEvent()["id"].string ?? ""
+        let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+        try await app.takeMails()
+        let visit = try await app.visit(link.token, email: "zoe@x.org")
+        let unverified: SQL = "UPDATE users SET email_verified_at = NULL"
+        switch change {
+        case "expired": try await app.database.execute("UPDATE share_links SET expires_at = now()")
+        case "shows only":
+          let response = try await ana.send("PATCH", "events/\(event)/links/\(link.id)", #"{"kind": "view"}"#)
+          #expect(response.status == 200)
+        case "no host":
+          let ben = try await app.signUp("ben")
+          try await app.database.execute("UPDATE share_links SET creator_id = \(ben.userID)")
+        case "unverified": try await app.database.execute(unverified)
+        case "old enough":
+          try await app.database.execute(unverified)
+          try await app.database.execute("UPDATE users SET created_at = now() - interval '25 hours'")
+        default: break
+        }
+        let isSent = ["nothing", "old enough"].contains(change)
+        #expect(try await deliver(app, to: mailbox).map(\.type) == (isSent ? ["visitor-confirm"] : []), "\(change)")
+        // Asking again says at once that no mail comes.
+        try await visit.act("send-again", ["asked": "1"])
+        let isHeld = try await visit.page().body.contains("We have not sent you an e-mail")
+        #expect(isHeld == (!isSent && change != "no host"), "\(change)")
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `a deleted account's coming event is cancelled for its visitors, and goes with the last of them`()
     async throws
   {

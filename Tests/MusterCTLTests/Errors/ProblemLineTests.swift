@@ -20,7 +20,7 @@ import Testing
   /// Slugs that no response of the API has.
   private static let inside: Set<Problem.Slug> = [
     // Pages for people say these in words.
-    "visitor-not-found", "form-sent-before", "answer-proposed",
+    "visitor-not-found", "form-sent-before",
     // Commands of `muster` end with these.
     "database-not-empty", "export-failed", "foreign-folder", "invalid-seed",
   ]

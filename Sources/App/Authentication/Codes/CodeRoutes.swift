@@ -19,15 +19,16 @@ struct CodeRoutes {
     try await dependencies.throttle.count(.codeRequests(from: context.address))
     let caller = await dependencies.sessionUser(of: request)
     return try await .afterMailing {
-      let recipient = try await MailToken.recipient(at: email, in: database)
+      let network = dependencies.addressKeys.network(of: context.address)
+      let recipient = try await MailToken.recipient(at: email, from: network, in: database)
       // An unknown address costs the same statements.
       let user = recipient?.user ?? .new()
-      let isOwner = recipient?.isProven == true && caller == user
+      let budget = recipient?.budget(for: caller) ?? .stranger
       // The owner of the address asks for a mail, so the mailbox gets mails again.
-      if isOwner { try await dependencies.mailGate.optOuts.remove(Mailbox(email), in: database) }
+      if budget == .session { try await dependencies.mailGate.optOuts.remove(Mailbox(email), in: database) }
       let attempt = MailGate.Attempt(
         id: UUID(), kind: .signInCode, mailbox: Mailbox(email), origin: context.address,
-        budget: isOwner ? .session : recipient?.isProven == true ? .owner : .stranger, counts: recipient != nil)
+        budget: budget, counts: recipient != nil)
       let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
       try await dependencies.change(at: .user(user)) {
         try await SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
@@ -68,7 +69,8 @@ struct CodeRoutes {
         return .invalid
       }
       guard try await User.prove(by: redeemed, in: change) else { return .released }
-      let pass = try await Session.start(for: user, device: device, keys: keys, in: change)
+      let pass = try await Session.start(
+        for: user, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
       return .signedIn(try await User.find(user, in: change), pass)
     }
     switch outcome {

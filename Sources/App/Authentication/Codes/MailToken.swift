@@ -47,13 +47,31 @@ struct MailToken: Sendable {
     let user: User.ID
     /// Whether the account has verified the address.
     let isProven: Bool
+    /// Whether a session of the account has come from the network that the request comes from.
+    let knowsNetwork: Bool
+
+    /// - Parameter caller: the user whose session asks for the mail.
+    func budget(for caller: User.ID?) -> MailGate.Budget {
+      guard isProven else { return .stranger }
+      return caller == user ? .session : knowsNetwork ? .known : .owner
+    }
   }
 
   /// The account with this address. Takes no lock.
-  static func recipient(at email: EmailAddress, in database: some Querying) async throws -> Recipient? {
+  ///
+  /// - Parameter network: from ``AddressKeys/network(of:)``.
+  static func recipient(
+    at email: EmailAddress, from network: Data? = nil, in database: some Querying
+  ) async throws -> Recipient? {
     try await database.first(
-      "SELECT id, email_verified_at IS NOT NULL AS is_proven FROM users WHERE email_key = \(email.key)"
-    ).map { Recipient(user: try $0["id"], isProven: try $0["is_proven"]) }
+      """
+      SELECT id, email_verified_at IS NOT NULL AS is_proven,
+        \(KnownNetwork.isKnown(network, to: "users.id")) AS knows_network
+      FROM users WHERE email_key = \(email.key)
+      """
+    ).map {
+      Recipient(user: try $0["id"], isProven: try $0["is_proven"], knowsNetwork: try $0["knows_network"])
+    }
   }
 
   /// Mails a token for a password reset to an account. If it has another address by now, or the gate holds the mail back,

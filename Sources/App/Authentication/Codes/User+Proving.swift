@@ -125,7 +125,7 @@ extension User {
       """)
     try await Session.endAll(of: id, in: change)
     try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: id, in: change)
-    try await change.rows("UPDATE visitors SET merges_into = NULL, proposed_at = NULL WHERE merges_into = \(id)")
+    try await Visitor.release(from: id, in: change)
     try await Visitor.claim(for: id, in: change)
     try await FriendRequest.release(of: id, in: change)
     change.touch(.profile, of: id)

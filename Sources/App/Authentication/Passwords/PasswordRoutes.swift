@@ -43,16 +43,18 @@ struct PasswordRoutes {
   @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
     try await dependencies.throttle.count(.resets(from: context.address))
-    return try await .afterMailing { try await mailReset(to: email, context) }
+    let caller = await dependencies.sessionUser(of: request)
+    return try await .afterMailing { try await mailReset(to: email, by: caller, context) }
   }
 
   /// Mails a token if there is an account, unless many tokens were mailed to this address recently. The caller does not
   /// learn which of these is the case.
-  private func mailReset(to email: EmailAddress, _ context: Context) async throws {
-    let recipient = try await MailToken.recipient(at: email, in: database)
+  private func mailReset(to email: EmailAddress, by caller: User.ID?, _ context: Context) async throws {
+    let network = dependencies.addressKeys.network(of: context.address)
+    let recipient = try await MailToken.recipient(at: email, from: network, in: database)
     let attempt = MailGate.Attempt(
       id: UUID(), kind: .resetPassword, mailbox: Mailbox(email), origin: context.address,
-      budget: recipient?.isProven == true ? .owner : .stranger, counts: recipient != nil)
+      budget: recipient?.budget(for: caller) ?? .stranger, counts: recipient != nil)
     let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
     // An unknown address costs the same statements.
     let user = recipient?.user ?? .new()

@@ -39,7 +39,9 @@ struct ProviderRoutes {
     let turns = try await Identity.accounts(of: identity, in: database).map(KeyedQueue.Key.user)
     let (user, pass, isNew) = try await dependencies.change(at: turns) { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
-      let pass = try await Session.start(for: id, device: device, keys: dependencies.refreshTokenKeys, in: change)
+      let pass = try await Session.start(
+        for: id, device: device, from: dependencies.addressKeys.network(of: context.address),
+        keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)
     }
     await keepGrant(presented.authorizationCode, identity, logger: context.logger)

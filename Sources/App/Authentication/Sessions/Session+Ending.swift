@@ -2,8 +2,9 @@ import Postgres
 
 extension Session {
   /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
-  /// forgotten. See ``EndedSessions``. If it does not end itself, the link to the user's calendar is revoked if the
-  /// session made or read it: the one who had the session may have kept the link.
+  /// forgotten. See ``EndedSessions``. If it does not end itself, the link to the user's calendar is revoked, unless all
+  /// sessions that have made or read it are still open: the one who had a session that has ended may have kept the link,
+  /// also if that session logged out itself.
   ///
   /// - Parameter caller: the session that ends it; nil if a stolen token does.
   /// - Returns: false if the user has no such open session.
@@ -20,7 +21,7 @@ extension Session {
         Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
       )[0].affected == 1
     // Also after the session: a change that reads the link holds the session's row.
-    if isEnded, caller != id { try change.write(CalendarLink.revoking(of: user, knownTo: id)) }
+    if isEnded, caller != id { try change.write(CalendarLink.revokingIfLeaked(of: user)) }
     return isEnded
   }
 
@@ -34,9 +35,9 @@ extension Session {
     guard isOpen else { throw AppError.sessionEnded }
   }
 
-  /// Ends all sessions of a user, or all but one, and forgets their devices. Revokes the link to the user's calendar,
-  /// unless only the session that stays has ever known it. The user's row must be locked, so that no session starts
-  /// meanwhile.
+  /// Ends all sessions of a user, or all but one, and forgets their devices and networks. Revokes the link to the user's
+  /// calendar, unless only the session that stays has ever known it. The user's row must be locked, so that no session
+  /// starts meanwhile.
   ///
   /// - Returns: how many were open.
   @discardableResult
@@ -47,7 +48,8 @@ extension Session {
       WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
       """,
       Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"),
-      kept.map { CalendarLink.revoking(of: user, exceptIfOnlyKnownTo: $0) } ?? CalendarLink.revoking(of: user)
+      KnownNetwork.forgetting(of: user),
+      kept == nil ? CalendarLink.revoking(of: user) : CalendarLink.revokingIfLeaked(of: user)
     )[0].affected
   }
 
@@ -101,7 +103,8 @@ extension Session {
       WHERE id IN (SELECT id FROM sessions ORDER BY id LIMIT \(limit))
         AND created_at < now() - make_interval(secs => \(Double(maximumAge)))
       """)[0].affected
-    return try await ended + tooOld + endFormer(atMost: limit, in: database)
+    let networks = try await KnownNetwork.purge(atMost: limit, in: database)
+    return try await ended + tooOld + networks + endFormer(atMost: limit, in: database)
   }
 }
 

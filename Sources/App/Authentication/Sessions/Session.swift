@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 
 /// A signed-in device. One row for its whole lifetime, rotated at each refresh.
@@ -40,8 +41,10 @@ public struct Session: Sendable {
 
   /// Starts a session for a user, whom the caller has locked for share. If the user then has too many sessions, the one
   /// that has been idle the longest ends.
+  ///
+  /// - Parameter network: the client's: see ``KnownNetwork``.
   static func start(
-    for user: User.ID, device: String?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
+    for user: User.ID, device: String?, from network: Data?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Pass {
     let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
     let results = try await change.pipeline(
@@ -65,6 +68,7 @@ public struct Session: Sendable {
       RETURNING s.id
       """)
     guard let row = results[1].first else { throw AppError.sessionEnded }
+    if let network { try change.write(KnownNetwork.noting(network, of: user)) }
     let surplus: [ID] = try results[2].map { try $0[0] }
     if !surplus.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(surplus))")) }
     return Pass(user: user, token: token, epoch: try row[0])
@@ -85,13 +89,13 @@ public struct Session: Sendable {
   /// - An older token, or one on a superseded branch, was copied: the session ends.
   /// - A token ahead of the row is also genuine: the database was restored from a backup.
   static func rotate(
-    _ shown: RefreshToken, keys: SigningKeys, now: Timestamp? = nil, in change: Change
+    _ shown: RefreshToken, from network: Data?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Rotation {
     // The database's clock: processes' clocks may differ by more than the few seconds that matter here.
     let row = try await change.first(
       """
       SELECT user_id, counter, branch, parent_branch, rotated_at, kid, created_at, epoch, \(isOpen) AS is_open,
-        coalesce(\(now), clock_timestamp()) AS now
+        coalesce(\(now), clock_timestamp()) AS now, \(KnownNetwork.isNoted(network, of: "sessions.user_id")) AS is_noted
       FROM sessions WHERE id = \(shown.session)
       FOR NO KEY UPDATE
       """)
@@ -137,6 +141,7 @@ public struct Session: Sendable {
         rotated_at = \(now), kid = \(next.kid)
       WHERE id = \(shown.session)
       """)
+    if let network, try !row["is_noted"] { try change.write(KnownNetwork.noting(network, of: user)) }
     return .rotated(Pass(user: user, token: next, epoch: epoch))
   }
 

@@ -67,7 +67,8 @@ struct SessionRoutes {
         try idempotent?.store(nil, of: id, in: change)
         let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
         if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
-        let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+        let pass = try await Session.start(
+          for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
         return (try await User.find(id, in: change), pass)
       }
     }
@@ -118,7 +119,8 @@ struct SessionRoutes {
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
       let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
-        let pass = try await Session.start(for: id, device: device, keys: keys, in: change)
+        let pass = try await Session.start(
+          for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
         return (try await User.find(id, in: change), pass)
       }
       if let (user, pass) = started { return try await dependencies.signedIn(user, pass, status: status) }
@@ -131,7 +133,10 @@ struct SessionRoutes {
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
     let rotated = try await dependencies.change(at: .session(shown.session)) { change -> (User?, Session.Pass)? in
-      guard case .rotated(let next) = try await Session.rotate(shown, keys: keys, in: change) else { return nil }
+      let network = dependencies.addressKeys.network(of: context.address)
+      guard case .rotated(let next) = try await Session.rotate(shown, from: network, keys: keys, in: change) else {
+        return nil
+      }
       return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }

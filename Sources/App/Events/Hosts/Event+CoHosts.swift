@@ -92,6 +92,7 @@ extension Event {
     }
     if !left.isEmpty { try await Invitation.promoteWaiting(at: [id], by: .user(user), in: change) }
     try change.write("DELETE FROM host_offers WHERE id = \(offer)")
+    try Invitation.forgetNotices(of: user, about: id, ofType: .hostOffered, in: change)
     try change.write("DELETE FROM removed_hosts WHERE event_id = \(id) AND user_id = \(user)")
     // The time is later than those of all other co-hosts, even if the clock was set back.
     try change.write(
@@ -114,6 +115,42 @@ extension Event {
     let declined = try await change.rows(
       "DELETE FROM host_offers WHERE id = \(offer) AND event_id = \(id) AND user_id = \(user)")
     guard declined.affected == 1 else { throw AppError.proposalNotFound }
+    try Invitation.forgetNotices(of: user, about: id, ofType: .hostOffered, in: change)
+  }
+
+  /// Ends the offers that a condition names, and deletes their notifications. The caller has locked the events.
+  ///
+  /// - Parameter condition: on `host_offers AS o` and `events AS e`.
+  static func withdrawOffers(where condition: SQL, in change: Change) async throws {
+    let ended = try await change.rows(
+      "DELETE FROM host_offers AS o USING events AS e WHERE e.id = o.event_id AND \(condition) RETURNING o.event_id, o.user_id"
+    )
+    for row in ended {
+      try Invitation.forgetNotices(
+        of: try row["user_id"], about: try row["event_id"], ofType: .hostOffered, in: change)
+    }
+  }
+
+  /// A condition: whether one of two users has offered the other, who is no guest, to host an event.
+  static func offersHost(between pair: [User.ID]) -> SQL {
+    "EXISTS (SELECT FROM host_offers AS o JOIN events AS e ON e.id = o.event_id WHERE \(isOffer(between: pair)))"
+  }
+
+  /// The same, on `host_offers AS o` and `events AS e`.
+  private static func isOffer(between pair: [User.ID]) -> SQL {
+    """
+    o.user_id = ANY(\(pair)) AND e.creator_id = ANY(\(pair))
+      AND NOT EXISTS (SELECT FROM invitations AS i WHERE i.event_id = o.event_id AND i.user_id = o.user_id)
+    """
+  }
+
+  /// Ends the offers of each of two users to the other, who are no longer friends. Offers to guests stay. The caller has
+  /// locked both users.
+  static func withdrawOffers(between pair: [User.ID], in change: Change) async throws {
+    try await change.rows(
+      locking("SELECT e.id FROM host_offers AS o JOIN events AS e ON e.id = o.event_id WHERE \(isOffer(between: pair))")
+    )
+    try await withdrawOffers(where: isOffer(between: pair), in: change)
   }
 
   /// Ends a co-host's role at an open event, on behalf of the creator or of the co-host. The former co-host is not

@@ -74,6 +74,17 @@ extension Dependencies {
     }
   }
 
+  /// The response to a repeated request whose first response is not stored: the event as it is. For requests that accept
+  /// something which may be gone by now, such as a proposal, or a link that was revoked since.
+  ///
+  /// - Returns: nil for the first request.
+  func eventAgain(for context: Context) async throws -> Response? {
+    guard let request = context.idempotent, request.hadNoEffect, let event = request.event else { return nil }
+    var response = Response.event(try await Event.find(event, for: try context.user, in: database))
+    response.headers[.idempotentReplayed] = "true"
+    return response
+  }
+
   /// Responds with an object that is a collection. With an `Idempotency-Key`, it has no stamp: the stamp is made after
   /// the response is stored.
   ///

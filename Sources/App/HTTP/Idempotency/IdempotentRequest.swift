@@ -16,7 +16,7 @@ struct IdempotentRequest: Sendable {
   /// Whether the first request has changed nothing. Then it has left no response: a repeated one gets the current
   /// state.
   var hadNoEffect = false
-  /// The event that the first response showed.
+  /// The event that the first request responded with.
   var event: Event.ID?
   let digest: Data
   private let content: Data
@@ -38,7 +38,7 @@ struct IdempotentRequest: Sendable {
   struct Stored {
     let user: User.ID
     let sealed: Data?
-    /// The event that it shows.
+    /// The event that it shows, or would show if it were stored.
     let event: Event.ID?
     /// The same, if a block hides one of the users in it by now.
     let outdatedEvent: Event.ID?
@@ -95,8 +95,8 @@ struct IdempotentRequest: Sendable {
     let outcome = try await verb()
     let leavesNone = canReadAgain && change.hasChangedNothing
     try store(
-      leavesNone ? nil : try await sealed(outcome.response), of: user, about: outcome.about,
-      showing: leavesNone ? nil : outcome.event, in: change)
+      leavesNone ? nil : try await sealed(outcome.response), of: user, about: outcome.about, showing: outcome.event,
+      in: change)
     return outcome.response
   }
 
@@ -129,7 +129,8 @@ struct IdempotentRequest: Sendable {
       )
       VALUES (
         \(digest), \(user), \(others.filter { $0 != user }), \(event?.id),
-        \((event?.shownIDs ?? []).filter { $0.rawValue != user.rawValue }), \(kid), \(fingerprint), \(sealed)
+        \(sealed == nil ? [] : (event?.shownIDs ?? []).filter { $0.rawValue != user.rawValue }), \(kid), \(fingerprint),
+        \(sealed)
       )
       """)
   }

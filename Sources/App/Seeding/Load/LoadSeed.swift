@@ -65,7 +65,7 @@ public struct LoadSeed: Sendable {
       guard let open = own.first(where: { event($0).plan.liveUntil > start }) else { continue }
       count += 1
       let pass = try await dependencies.database.change {
-        try await Session.start(for: user, device: "load", keys: dependencies.refreshTokenKeys, in: $0)
+        try await Session.start(for: user, device: "load", from: nil, keys: dependencies.refreshTokenKeys, in: $0)
       }
       let token = try await dependencies.accessTokens.sign(
         user: user, session: pass.token.session, epoch: pass.epoch)

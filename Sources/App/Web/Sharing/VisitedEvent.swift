@@ -7,7 +7,7 @@ struct VisitedEvent: Sendable {
   let facts: EventFacts
   /// The maximum number of people whom the visitor may bring from now on.
   private let maxPlusOnes: Int
-  /// The host who created the link that the visitor has come through; nil if it was revoked.
+  /// The host who created the link that the visitor has come through; nil if it takes no more answers.
   let creator: User.ID?
   /// How often a mail that asks to confirm the address was asked for.
   let mailsAsked: Int
@@ -22,7 +22,8 @@ struct VisitedEvent: Sendable {
   ) async throws -> VisitedEvent? {
     try await database.first(
       """
-      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones, l.creator_id,
+      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones,
+        CASE WHEN \(ShareLink.isOpen("l")) THEN l.creator_id END AS creator_id,
         v.mails_asked, v.held_at IS NOT NULL AS is_held, v.lapses_at,
         \(EventFacts.columns(showsNames: "l.shows = 'names'"))
       FROM visitors AS v

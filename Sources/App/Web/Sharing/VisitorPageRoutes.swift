@@ -97,7 +97,7 @@ struct VisitorPageRoutes {
         try await Visitor.askAgain(visitor.id, at: visitor.event, after: asked, verdict, in: $0)
       }
     }
-    // The link is gone, and with it the host who could cause a mail.
+    // The link takes no more answers, so no host causes a mail.
     guard let host = visited.creator else { return try await ask(.held(.host)) }
     let attempt = MailGate.Attempt(
       id: visitor.id.rawValue, ordinal: asked + 1, kind: .visitorConfirm, mailbox: Mailbox(email),

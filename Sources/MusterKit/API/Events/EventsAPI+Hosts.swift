@@ -31,7 +31,8 @@ extension EventsAPI {
   ///
   /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
-  ///   `event-archived`; `approval-pending` until the guest is approved; `no-room` if there is no room for the group
+  ///   `event-archived`; `approval-pending` until the guest is approved; `answer-proposed` while an account decides;
+  ///   `no-room` if there is no room for the group
   @discardableResult
   public func setAnswer(
     _ status: AnswerStatus, of guestID: UUID, to id: UUID, key: IdempotencyKey = .random()

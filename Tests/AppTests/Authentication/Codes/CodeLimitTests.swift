@@ -170,7 +170,7 @@ import Testing
       #expect(statuses == [202: 12])
       let mails = try await app.takeMails()
       #expect(mails.count == 5)
-      #expect(try await app.value("SELECT count(*) FROM mail_attempts WHERE budget = 'owner'") == 5)
+      #expect(try await app.value("SELECT count(*) FROM mail_attempts WHERE budget = 'known'") == 5)
       // The last one is still good: the requests after it have replaced nothing.
       let last = try #require(mails.last?.token)
       #expect(try await app.confirmCode(byToken: last).status == 200)

@@ -246,6 +246,61 @@ import Testing
     }
   }
 
+  @Test func `of an undo and another account's taking of the address, one happens, and the other is refused`()
+    async throws
+  {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+      for round in 0..<12 {
+        let (name, address) = ("ana\(round)", "ana\(round)@example.com")
+        let ana = try await app.signUp(name, isVerified: false)
+        #expect(try await ana.verify(try await app.takeToken("mail-verify-email")).status == 204)
+        let undoing = try await changed(ana, to: "thief\(round)@example.com", app)
+        let other = try await app.signUp("other\(round)")
+        try await app.takeMails()
+        let taking = try await change(other, to: "\(name)@example.com", app)
+        let statuses = try await app.race(3) { number in
+          switch number {
+          case 0: try await undo(undoing, app)
+          case 1: try await other.verify(taking)
+          default:
+            try await app.send(
+              "POST", "auth/register",
+              body: #"{"username": "late\#(round)", "email": "\#(name)@example.com", "password": "correct horse late"}"#
+            )
+          }
+        }
+        #expect(Set(statuses.keys).isSubset(of: [201, 204, 409]), "\(statuses)")
+        #expect(
+          try await app.value("SELECT count(*) FROM users WHERE email = \(address)") == 1)
+        try await app.takeMails()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `of two concurrent undos to one address, one happens, and the other is refused`() async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+      for round in 0..<8 {
+        let address = "shared\(round)@example.com"
+        var undos: [String] = []
+        // Both have had the address, one after the other.
+        for name in ["ana\(round)", "ben\(round)"] {
+          let phone = try await app.signUp(name)
+          try await app.takeMails()
+          #expect(try await phone.verify(try await change(phone, to: address, app)).status == 204)
+          try await app.takeMails()
+          undos.append(try await changed(phone, to: "new-\(name)@example.com", app))
+        }
+        let tokens = undos
+        let statuses = try await app.race(2) { number in try await undo(tokens[number], app) }
+        #expect(statuses == [204: 1, 409: 1], "\(statuses)")
+        #expect(try await app.value("SELECT count(*) FROM users WHERE email = \(address)") == 1)
+        try await app.takeMails()
+      }
+      try await app.takeNotifications()
+    }
+  }
+
   // MARK: Pages
 
   @Test func `the page says what a click ends, and only the click ends it`() async throws {

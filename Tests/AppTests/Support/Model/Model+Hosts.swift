@@ -11,6 +11,7 @@ extension Model {
     if events[event].isClosed || isVisitor && events[event].plan.isOver { return [409] }
     let old = invitations[index]
     if old.status == "pending" { return [409] }
+    if isVisitor, visitors[guest - Self.firstVisitor].isProposed { return [409] }
     var new: Invitation
     let most = isVisitor ? maxPlusOnes(of: guest) : events[event].plan.maxPlusOnes
     switch decide(status, plusOnes: nil, atMost: most, from: old) {
@@ -109,7 +110,7 @@ extension Model {
     invitations.removeAll { $0.event == event && leaving.contains($0.guest) }
     if frees { promote(to: event, by: hidden.isEmpty ? person : nil) }
     if !visits.isEmpty { promote(to: event, by: person) }
-    offers.removeAll { $0.id == offer.id }
+    endOffers { $0.id == offer.id }
     events[event].removed.remove(person)
     for host in events[event].hosts where !isHidden(host, from: person) {
       notify(notice("host-added", to: host, of: event, about: person), by: person)
@@ -120,22 +121,35 @@ extension Model {
 
   mutating func declineHost(_ offer: Offer, by person: Int) -> Set<Int> {
     guard person == offer.user, offers.contains(where: { $0.id == offer.id }) else { return [404] }
-    offers.removeAll { $0.id == offer.id }
+    endOffers { $0.id == offer.id }
     return [204]
+  }
+
+  mutating func endOffers(where isEnded: (Offer) -> Bool) {
+    for offer in offers where isEnded(offer) {
+      forgetNotices(to: offer.user, about: offer.event, ofType: "host-offered")
+    }
+    offers.removeAll(where: isEnded)
+  }
+
+  /// No one decides any more about what is proposed at an event that has ended.
+  mutating func forgetProposals(at event: Int) {
+    for offer in offers where offer.event == event {
+      forgetNotices(to: offer.user, about: event, ofType: "host-offered")
+    }
+    for visitor in visitors.indices where visitors[visitor].isProposed {
+      guard let index = invitation(ofVisitor: visitor), invitations[index].event == event,
+        let account = visitors[visitor].account
+      else { continue }
+      forgetNotices(to: account, about: event, ofType: "answer-proposed")
+    }
   }
 
   mutating func removeHost(_ user: Int, from event: Int, by person: Int) -> Set<Int> {
     if !canSee(event, person) { return [404] }
     guard person == user ? events[event].hosts.contains(person) : events[event].host == person else { return [403] }
     if events[event].host == user { return [422] }
-    if offers.contains(where: { $0.event == event && $0.user == user }) {
-      offers.removeAll { $0.event == event && $0.user == user }
-      let isOffer = { (notice: Notice) in
-        notice.type == "host-offered" && notice.recipient == user && notice.event == event
-      }
-      queue.removeAll(where: isOffer)
-      inbox.removeAll(where: isOffer)
-    }
+    endOffers { $0.event == event && $0.user == user }
     guard events[event].coHosts.contains(user) else { return [204] }
     if events[event].isClosed { return [409] }
     clock += 1
@@ -154,9 +168,13 @@ extension Model {
     for index in links.indices where links[index].by == user && links[index].event == event { revoked.insert(index) }
   }
 
-  mutating func forgetNotices(to user: Int, about event: Int) {
-    queue.removeAll { $0.recipient == user && $0.event == event }
-    inbox.removeAll { $0.recipient == user && $0.event == event }
+  /// - Parameter type: nil for all.
+  mutating func forgetNotices(to user: Int, about event: Int, ofType type: String? = nil) {
+    let isOne = { (notice: Notice) in
+      notice.recipient == user && notice.event == event && type.map { $0 == notice.type } ?? true
+    }
+    queue.removeAll(where: isOne)
+    inbox.removeAll(where: isOne)
   }
 
   /// Whether a block hides a user from a host of an event.

@@ -111,11 +111,12 @@ extension Model {
     return [200]
   }
 
-  /// Deletes the notices that have a visitor's name.
+  /// Deletes the notices that are about a visitor.
   mutating func forgetNotices(about guest: Int) {
-    let named = "guestId=\(id(of: guest))"
-    queue.removeAll { $0.guest == named }
-    inbox.removeAll { $0.guest == named }
+    let (named, proposed) = ("guestId=\(id(of: guest))", "proposalId=\(id(of: guest))")
+    let isAbout = { (notice: Notice) in notice.guest == named || notice.others.contains(proposed) }
+    queue.removeAll(where: isAbout)
+    inbox.removeAll(where: isAbout)
   }
 
   mutating func approve(_ guest: Int, at event: Int, by person: Int) -> Set<Int> {

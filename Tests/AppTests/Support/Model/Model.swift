@@ -243,6 +243,7 @@ struct Model {
       events[event].status = "cancelled"
       events[event].version += 1
       notifyGuests(of: event, "event-cancelled", by: person)
+      forgetProposals(at: event)
     }
     for event in events.indices where events[event].host == person {
       (events[event].plan.note, events[event].plan.location) = (nil, nil)
@@ -353,6 +354,11 @@ struct Model {
   mutating func unfriend(_ other: Int, by person: Int) -> Set<Int> {
     guard areFriends(person, other) else { return Self.doneOrMissing }
     friendships.removeAll { $0.isBetween(person, other) }
+    // Offers to guests stay.
+    let (events, guests) = (events, events.indices.map { self.guests(of: $0) })
+    for (one, two) in [(person, other), (other, person)] {
+      endOffers { $0.user == one && events[$0.event].host == two && !guests[$0.event].contains(one) }
+    }
     return Self.done
   }
 
@@ -392,7 +398,7 @@ struct Model {
         }
       }
       for (one, two) in pairs where events[event].host == two {
-        offers.removeAll { $0.event == event && $0.user == one }
+        endOffers { $0.event == event && $0.user == one }
       }
       for (one, two) in pairs where events[event].hosts.contains(two) && guests(of: event).contains(one) {
         remove(one, from: event, by: nil)
@@ -445,6 +451,7 @@ struct Model {
     events[event].status = "cancelled"
     events[event].version += 1
     notifyGuests(of: event, "event-cancelled", by: person)
+    forgetProposals(at: event)
     return Self.done
   }
 
@@ -457,6 +464,7 @@ struct Model {
         invitations.remove(at: index)
         forgetNotices(about: Self.firstVisitor + visitor)
       }
+      forgetProposals(at: event)
     }
   }
 

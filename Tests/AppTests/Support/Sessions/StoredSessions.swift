@@ -8,11 +8,15 @@ struct StoredSessions: RefreshMachine {
   let user: User.ID
 
   func logIn(at now: Timestamp, keys: SigningKeys) async throws -> RefreshToken {
-    try await database.change { try await Session.start(for: user, device: nil, keys: keys, now: now, in: $0).token }
+    try await database.change {
+      try await Session.start(for: user, device: nil, from: nil, keys: keys, now: now, in: $0).token
+    }
   }
 
   func show(_ token: RefreshToken, at now: Timestamp, keys: SigningKeys) async throws -> RefreshOutcome {
-    let rotation = try await database.change { try await Session.rotate(token, keys: keys, now: now, in: $0) }
+    let rotation = try await database.change {
+      try await Session.rotate(token, from: nil, keys: keys, now: now, in: $0)
+    }
     switch rotation {
     case .rotated(let next) where next.user == user: return .given(next.token)
     case .rotated(let next): throw RefreshViolation(kind: .unlikeTheModel, description: "belongs to \(next.user)")
