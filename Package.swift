@@ -185,6 +185,7 @@ let package = Package(
         server("ArgumentParser", "swift-argument-parser"),
       ],
       swiftSettings: strict),
+    .testTarget(name: "AgreementTests", dependencies: ["App", "MusterKit"], swiftSettings: strict),
     .executableTarget(
       name: "test-client", dependencies: ["MusterKit"], path: "Tests/TestClient", swiftSettings: strict),
     .testTarget(

@@ -50,7 +50,7 @@ import MusterKit
         let draft = EventDraft(title: "Event \(number)", startTime: start, timeZone: "Europe/Berlin")
         try await store.perform(.createEvent(draft, temporaryID: event))
       } else if number % 3 == 1, first < number {
-        try await store.perform(.editEvent(event, EventEdit(note: .set("Note \(number)"))))
+        try await store.perform(.editEvent(event, applying: EventEdit(note: .set("Note \(number)"))))
       } else {
         try await store.perform(.editProfile(ProfileEdit(bio: .set("\(number)"))))
       }

@@ -24,7 +24,7 @@ final class Account {
 
   /// - Throws: `MusterError`, or `StoreError` if the phone has no space left
   func logIn(_ login: String, password: String, device: String) async throws {
-    _ = try await client.auth.logIn(login, password: password, device: device)
+    _ = try await client.auth.logIn(as: login, password: password, device: device)
     opened = try MusterStore(client: client, folder: folder)
     await push.registerAgain()
   }

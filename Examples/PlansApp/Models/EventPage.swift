@@ -47,7 +47,7 @@ final class EventPage {
   /// Shows the answer immediately. The store sends it now, or when there is a network again.
   func answer(_ status: AnswerStatus) async {
     do {
-      try await store.perform(.answer(event: id, status))
+      try await store.perform(.answer(status, to: id))
       failure = nil
     } catch { failure = error.sentence }
   }

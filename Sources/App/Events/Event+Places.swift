@@ -10,20 +10,13 @@ extension Event {
     /// The columns of `events` for ``read(_:of:maxPlusOnes:in:)``.
     static let columns: SQL = "capacity, max_plus_ones, going_count, waitlisted_count"
 
-    private let capacity: Int?
-    private let maxPlusOnes: Int
-    private let going: Int
+    let capacity: Int?
+    let maxPlusOnes: Int
+    let going: Int
     /// The places for which guests wait.
     let waiting: Int
     /// Whether every waiting group is larger than the capacity, which was lowered below their size.
-    private var noWaitingGroupFits = false
-
-    private init(row: Row, maxPlusOnes: Int?) throws {
-      capacity = try row["capacity"]
-      self.maxPlusOnes = try maxPlusOnes ?? row["max_plus_ones"]
-      going = try row["going_count"]
-      waiting = try row["waitlisted_count"]
-    }
+    var noWaitingGroupFits = false
 
     /// - Parameters:
     ///   - row: the locked row, with ``columns``.
@@ -31,7 +24,9 @@ extension Event {
     static func read(
       _ row: Row, of event: ID, maxPlusOnes: Int? = nil, in change: Change
     ) async throws -> Places {
-      var places = try Places(row: row, maxPlusOnes: maxPlusOnes)
+      var places = Places(
+        capacity: try row["capacity"], maxPlusOnes: try maxPlusOnes ?? row["max_plus_ones"],
+        going: try row["going_count"], waiting: try row["waitlisted_count"])
       // Groups rarely wait while places are free. Only then does it matter who waits.
       guard let capacity = places.capacity, places.waiting > 0, places.going < capacity else { return places }
       let row = try await change.first(
@@ -43,7 +38,24 @@ extension Event {
       return places
     }
 
-    /// A guest's group after an answer.
+    /// An invitee's group after an answer, by all rules.
+    ///
+    /// - Parameters:
+    ///   - isPast: whether the deadline for answers has passed.
+    ///   - isSetByHost: hosts may set answers after the deadline.
+    /// - Throws: ``AppError/approvalPending`` if no host has approved the guest; ``AppError/answersClosed`` if the answer
+    ///   would change the group; what ``group(after:bringing:from:)`` throws.
+    func group(
+      after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group, isPast: Bool,
+      isSetByHost: Bool
+    ) throws -> Invitation.Group {
+      guard old.status != .pending else { throw AppError.approvalPending }
+      let new = try group(after: answer, bringing: plusOnes, from: old)
+      guard new == old || isSetByHost || !isPast else { throw AppError.answersClosed }
+      return new
+    }
+
+    /// A guest's group after an answer, as far as places decide.
     ///
     /// - Parameters:
     ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who accepts

@@ -9,7 +9,7 @@ extension Invitation {
   /// - Parameters:
   ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
   ///   - host: the host who sets the answer, who may do so after the deadline.
-  /// - Throws: ``AppError/approvalPending`` if no host has approved the guest.
+  /// - Throws: what ``Event/Places/group(after:bringing:from:isPast:isSetByHost:)`` throws.
   static func answer(
     _ answer: Status, plusOnes: Int? = nil, to event: Event.ID, by guest: User.ID, setBy host: Person? = nil,
     in change: Change
@@ -31,11 +31,10 @@ extension Invitation {
     try Event.checkIsOpen(eventRow)
     let title: String = try eventRow["title"]
     let old = Group(status: try invitation["status"], plusOnes: try invitation["plus_ones"])
-    guard old.status != .pending else { throw AppError.approvalPending }
     let places = try await Event.Places.read(eventRow, of: event, in: change)
-    let new = try places.group(after: answer, bringing: plusOnes, from: old)
+    let new = try places.group(
+      after: answer, bringing: plusOnes, from: old, isPast: try eventRow["is_past_answers"], isSetByHost: host != nil)
     guard new != old else { return }
-    if try host == nil && eventRow["is_past_answers"] { throw AppError.answersClosed }
     try Guest.move(.invitee(guest), at: event, from: old, to: new, in: change)
     change.notify(
       hosts,

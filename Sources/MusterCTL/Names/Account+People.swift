@@ -13,7 +13,7 @@ extension Account {
       return Person(
         id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
     }
-    let found = try await client.users.search(name.withoutAt, limit: Account.searchLimit)
+    let found = try await client.users.search(for: name.withoutAt, limit: Account.searchLimit)
     if let person = found.first(where: { $0.isNamed(name) }) { return person }
     let similar = found.prefix(3).map(\.username)
     let advice = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"

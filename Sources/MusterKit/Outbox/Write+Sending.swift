@@ -7,8 +7,8 @@ extension Write {
   /// - Throws: ``MusterError``
   func send(with client: MusterClient, key: IdempotencyKey) async throws -> UUID? {
     switch self {
-    case .answer(let event, let status, let plusOnes):
-      try await client.events.answer(event, status, plusOnes: plusOnes, key: key)
+    case .answer(let answer, let event, let plusOnes):
+      try await client.events.answer(answer, to: event, plusOnes: plusOnes, key: key)
     case .acceptRequest(let id): try await client.friends.requests.accept(id, key: key)
     case .declineRequest(let id): try await client.friends.requests.decline(id, key: key)
     case .cancelRequest(let id): try await client.friends.requests.cancel(id, key: key)
@@ -18,7 +18,7 @@ extension Write {
     case .unblock(let user): try await client.blocks.unblock(user, key: key)
     case .createEvent(let draft, _): return try await client.events.create(draft, key: key).id
     case .editEvent(let id, let edit, let version):
-      try await client.events.edit(id, edit, ifVersion: version, key: key)
+      try await client.events.edit(id, applying: edit, ifVersion: version, key: key)
     case .cancelEvent(let id, let version): try await client.events.cancel(id, ifVersion: version, key: key)
     case .invite(let users, let event): try await client.events.invite(users, to: event, key: key)
     case .withdraw(let user, let event): try await client.events.withdraw(user, from: event, key: key)

@@ -6,7 +6,7 @@ import Foundation
 /// real ids when these are known.
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
-  case answer(event: UUID, AnswerStatus, plusOnes: Int? = nil)
+  case answer(AnswerStatus, to: UUID, plusOnes: Int? = nil)
   /// Accepts a friend request, by its id.
   case acceptRequest(UUID)
   /// Declines a friend request. The sender is not notified.
@@ -22,7 +22,7 @@ public enum Write: Codable, Sendable, Hashable {
   /// Creates an event. It has the temporary id until the service gives it one.
   case createEvent(EventDraft, temporaryID: UUID = UUID())
   /// Changes an event. If it was edited since the version, the write is refused; without a version, the last edit wins.
-  case editEvent(UUID, EventEdit, ifVersion: Int? = nil)
+  case editEvent(UUID, applying: EventEdit, ifVersion: Int? = nil)
   /// Cancels an event. It stays in the lists as cancelled.
   case cancelEvent(UUID, ifVersion: Int? = nil)
   /// Invites friends to an event.
@@ -52,7 +52,7 @@ extension Write {
   /// The event, request or user that this write is about.
   public var subject: UUID? {
     switch self {
-    case .answer(let id, _, _), .acceptRequest(let id), .declineRequest(let id), .cancelRequest(let id),
+    case .answer(_, let id, _), .acceptRequest(let id), .declineRequest(let id), .cancelRequest(let id),
       .sendRequest(_, let id), .endFriendship(let id), .unblock(let id), .createEvent(_, let id),
       .editEvent(let id, _, _), .cancelEvent(let id, _), .invite(_, let id), .withdraw(_, let id):
       id
@@ -86,13 +86,13 @@ extension Write {
   func resolved(_ ids: [UUID: UUID]) -> Write {
     guard let subject, let id = ids[subject] else { return self }
     return switch self {
-    case .answer(_, let status, let plusOnes): .answer(event: id, status, plusOnes: plusOnes)
+    case .answer(let answer, _, let plusOnes): .answer(answer, to: id, plusOnes: plusOnes)
     case .acceptRequest: .acceptRequest(id)
     case .declineRequest: .declineRequest(id)
     case .cancelRequest: .cancelRequest(id)
     case .sendRequest(let person, _): .sendRequest(to: person, temporaryID: id)
     case .createEvent(let draft, _): .createEvent(draft, temporaryID: id)
-    case .editEvent(_, let edit, let version): .editEvent(id, edit, ifVersion: version)
+    case .editEvent(_, applying: let edit, let version): .editEvent(id, applying: edit, ifVersion: version)
     case .cancelEvent(_, let version): .cancelEvent(id, ifVersion: version)
     case .invite(let users, _): .invite(users, to: id)
     case .withdraw(let user, _): .withdraw(user, from: id)

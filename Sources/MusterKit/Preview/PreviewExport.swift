@@ -29,6 +29,8 @@ struct PreviewExport: Sendable {
   /// The user who called.
   let user: UUID
   let calls: [Call]
+  /// The rules of requests.
+  let rules: PreviewRules
   private let folder: URL
   /// Files of the folder, by the URLs of pictures.
   private let pictures: [String: String]
@@ -38,6 +40,8 @@ struct PreviewExport: Sendable {
     self.folder = folder
     let bytes = try Data(contentsOf: folder.appendingPathComponent("index.json"))
     let index = try JSONDecoder.muster().decode(Index.self, from: bytes)
+    rules = try JSONDecoder().decode(
+      PreviewRules.self, from: Data(contentsOf: folder.appendingPathComponent("rules.json")))
     (baseURL, time, user, calls) = (index.baseUrl, index.time, index.user, index.calls)
     let shown = index.calls.filter { $0.path.hasPrefix("/pictures/") && !$0.path.contains("?") }
     pictures = Dictionary(

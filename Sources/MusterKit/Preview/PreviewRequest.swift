@@ -25,24 +25,34 @@ struct PreviewRequest: Sendable {
 
   /// Decodes the body.
   ///
+  /// - Parameter defaults: the values of members that the body lacks.
   /// - Throws: ``Problem`` `malformed-body`
-  func read<Value: Decodable>(as type: Value.Type = Value.self) throws -> Value {
+  func read<Value: Decodable>(as type: Value.Type = Value.self, defaults: [String: JSONValue] = [:]) throws -> Value {
     do {
-      return try JSONDecoder.muster().decode(type, from: body)
+      guard !defaults.isEmpty else { return try JSONDecoder.muster().decode(type, from: body) }
+      let members = try JSONDecoder.muster().decode([String: JSONValue].self, from: body)
+      return try JSONValue.object(members.merging(defaults) { $0 == .null ? $1 : $0 }).decode()
     } catch {
-      throw Problem.preview(.malformedBody, 400, "The body does not fit: \(error)")
+      throw Problem.refused(.malformedBody, 400, "The body does not fit: \(error)")
     }
+  }
+
+  /// The id at a place of the path.
+  ///
+  /// - Throws: ``Problem`` if there is none.
+  func id(_ place: Int, else problem: Problem.Slug) throws -> UUID {
+    guard words.count > place, let id = UUID(uuidString: words[place]) else { throw Problem.missing(problem) }
+    return id
+  }
+
+  /// The versions in `If-Match`; nil without it, or for any.
+  var versions: [Int]? {
+    guard let header = headers["If-Match"] else { return nil }
+    let tags = header.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    if tags.contains("*") { return nil }
+    return tags.compactMap { Int($0.replacingOccurrences(of: "W/", with: "").trimmingCharacters(in: ["\""])) }
   }
 
   /// The ids of `?ids=`; nil without them.
   var ids: [UUID]? { query["ids"].map { $0.split(separator: ",").compactMap { UUID(uuidString: String($0)) } } }
-}
-
-extension Problem {
-  /// A problem of a preview.
-  static func preview(_ type: Slug, _ status: Int, _ detail: String, errors: [FieldProblem] = []) -> Problem {
-    Problem(type: type, title: type.rawValue, status: status, detail: detail, requestId: "preview", errors: errors)
-  }
-
-  static func missing(_ type: Slug) -> Problem { preview(type, 404, "The demo has no such thing.") }
 }

@@ -8,7 +8,8 @@ import Foundation
 ///
 /// Reads return the demo. Writes are carried out in memory: an answer shows in the lists, makes copies stale and
 /// appears on the stream, until the transport is released. Lists are read in pages, and copies are validated, as by the
-/// service. The rules are simpler: there are no rate limits and no limits on lengths, and all tokens are accepted.
+/// service. The rules are those of the service, as far as the demo tells: requests that it refuses are refused. But there
+/// are no rate limits, and all tokens, passwords and codes are accepted.
 public final class PreviewTransport: Transport {
   /// The URL for the client.
   public let baseURL: URL
@@ -64,7 +65,7 @@ public final class PreviewTransport: Transport {
     if let refusal = try await begin(request).refusal { return refusal }
     let (response, events, streams) = state.withLock { state in
       let response = Self.respond(to: request, &state)
-      return (response, state.world.takeChanges(), Array(state.streams.values))
+      return (response, state.world.takeNews(), Array(state.streams.values))
     }
     for event in events { for stream in streams { stream.yield(event) } }
     return response

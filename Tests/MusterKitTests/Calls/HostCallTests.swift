@@ -40,13 +40,14 @@ import Testing
     }
     let seen = try await ben.client.events.get(event.id)
     #expect((seen.myRole, seen.myStatus) == (.host, .host))
-    #expect(try await ben.client.events.edit(event.id, EventEdit(title: "Brunch")).title == "Brunch")
-    let answered = try await ben.client.events.setAnswer(.going, of: cleo.id, to: event.id)
+    #expect(try await ben.client.events.edit(event.id, applying: EventEdit(title: "Brunch")).title == "Brunch")
+    let answered = try await ben.client.events.setAnswer(of: cleo.id, at: event.id, to: .going)
     #expect(answered.counts?.going == 1)
-    let mine = try await cleo.client.events.answer(event.id, .going, plusOnes: 2)
+    let mine = try await cleo.client.events.answer(.going, to: event.id, plusOnes: 2)
     #expect(mine.myPlusOnes == 2 && mine.counts?.going == 3)
     #expect(await slug { try await cleo.client.events.addHost(cleo.id, to: event.id) } == .notTheCreator)
-    #expect(await slug { _ = try await cleo.client.events.setAnswer(.maybe, of: ben.id, to: event.id) } == .notAHost)
+    #expect(
+      await slug { _ = try await cleo.client.events.setAnswer(of: ben.id, at: event.id, to: .maybe) } == .notAHost)
     try await ben.client.events.removeHost(ben.id, from: event.id)
     #expect(await slug { _ = try await ben.client.events.get(event.id) } == .eventNotFound)
     #expect(try await ana.client.events.get(event.id).hosts.map(\.id) == [ana.id])
@@ -55,12 +56,12 @@ import Testing
   @Test func `guests who have not answered are reminded, and an event is repeated`() async throws {
     let (ana, ben, cleo) = try await friends()
     let event = try await ana.client.events.create(.planned("Quiz", inviting: [ben, cleo]))
-    try await ben.client.events.answer(event.id, .maybe)
-    #expect(try await ana.client.events.remind(event.id) == 1)
+    try await ben.client.events.answer(.maybe, to: event.id)
+    #expect(try await ana.client.events.remindGuests(of: event.id) == 1)
     // Each at most once a day.
-    #expect(try await ana.client.events.remind(event.id) == 0)
+    #expect(try await ana.client.events.remindGuests(of: event.id) == 0)
     let later = event.startTime.addingTimeInterval(7 * 86_400)
-    let again = try await ana.client.events.duplicate(event.id, EventCopy(startTime: later, invite: true))
+    let again = try await ana.client.events.duplicate(event.id, as: EventCopy(startTime: later, invite: true))
     #expect(again.id != event.id && again.title == "Quiz" && again.startTime == later)
     #expect(again.counts == Counts(invited: 2))
   }
@@ -70,20 +71,20 @@ import Testing
     let stranger = try await TestUser.register("dev", at: try await MusterServer.shared.value.url)
     let event = try await ana.client.events.create(.planned("Picnic"))
     let links = ana.client.events.links
-    let made = try await links.create(ShareLinkDraft(kind: .view, shows: .names, maxGuests: 3), to: event.id)
+    let made = try await links.create(ShareLinkDraft(kind: .view, shows: .names, maxGuests: 3), for: event.id)
     #expect((made.kind, made.shows, made.maxGuests, made.joined) == (.view, .names, 3, 0))
     let token = try #require(made.url.flatMap(ShareLink.token))
-    #expect(await slug { try await stranger.client.links.join(token) } == .linkOnlyShows)
-    let edited = try await links.edit(made.id, of: event.id, ShareLinkEdit(kind: .answer, maxGuests: .clear))
+    #expect(await slug { try await stranger.client.links.join(using: token) } == .linkOnlyShows)
+    let edited = try await links.edit(made.id, of: event.id, applying: ShareLinkEdit(kind: .answer, maxGuests: .clear))
     #expect((edited.kind, edited.maxGuests, edited.url) == (.answer, nil, made.url))
-    let joined = try await stranger.client.links.join(token)
+    let joined = try await stranger.client.links.join(using: token)
     #expect(joined.id == event.id && joined.myRole == .guest)
     #expect(try await links.get(made.id, of: event.id).joined == 1)
     #expect(try await links.list(of: event.id).map(\.id) == [made.id])
     #expect(await slug { _ = try await stranger.client.events.links.list(of: event.id) } == .notAHost)
     try await links.revoke(made.id, of: event.id)
     #expect(try await links.list(of: event.id).isEmpty)
-    #expect(await slug { try await ana.client.links.join(token) } == .linkNotFound)
+    #expect(await slug { try await ana.client.links.join(using: token) } == .linkNotFound)
   }
 
   @Test func `a guest who needs an approval is approved or turned away`() async throws {
@@ -91,13 +92,13 @@ import Testing
     let url = try await MusterServer.shared.value.url
     let (dev, emre) = (try await TestUser.register("dev", at: url), try await TestUser.register("emre", at: url))
     let event = try await ana.client.events.create(.planned("Picnic"))
-    let link = try await ana.client.events.links.create(ShareLinkDraft(kind: .answer, approval: true), to: event.id)
+    let link = try await ana.client.events.links.create(ShareLinkDraft(kind: .answer, approval: true), for: event.id)
     let token = try #require(link.url.flatMap(ShareLink.token))
-    for guest in [dev, emre] { #expect(try await guest.client.links.join(token).myStatus == .pending) }
-    #expect(await slug { try await dev.client.events.answer(event.id, .going) } == .approvalPending)
+    for guest in [dev, emre] { #expect(try await guest.client.links.join(using: token).myStatus == .pending) }
+    #expect(await slug { try await dev.client.events.answer(.going, to: event.id) } == .approvalPending)
     #expect(await slug { try await dev.client.events.approve(dev.id, at: event.id) } == .notAHost)
     try await ana.client.events.approve(dev.id, at: event.id)
-    #expect(try await dev.client.events.answer(event.id, .going).myStatus == .going)
+    #expect(try await dev.client.events.answer(.going, to: event.id).myStatus == .going)
     try await ana.client.events.withdraw(emre.id, from: event.id)
     #expect(try await ana.client.events.guests(of: event.id).items.map(\.id) == [dev.id])
   }

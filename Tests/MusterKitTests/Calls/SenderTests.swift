@@ -78,7 +78,7 @@ import Testing
   @Test func `paths, queries and ids are written as the service reads them`() async throws {
     let transport = ScriptedTransport { _ in .emptyPage }
     let client = try MusterClient.scripted(transport, baseURL: "https://muster.example/api-gate/")
-    _ = try await client.users.search("a+b & ü=?")
+    _ = try await client.users.search(for: "a+b & ü=?")
     _ = try await client.events.find([.ana, .ben])
     _ = try await client.events.guests(of: .ben, limit: 2, cursor: "a/b=")
     #expect(
@@ -108,7 +108,7 @@ import Testing
     let client = Locked<MusterClient?>(nil)
     let transport = ScriptedTransport { request in
       if request.url.path.hasSuffix("/login") { return try .tokens(9, user: .ben) }
-      _ = try await client.value?.auth.logIn("ben", password: "plans-with-friends")
+      _ = try await client.value?.auth.logIn(as: "ben", password: "plans-with-friends")
       throw ScriptedTransport.Lost()
     }
     client.change { $0 = try? MusterClient.scripted(transport, tokens: store) }

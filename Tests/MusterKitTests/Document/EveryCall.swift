@@ -21,7 +21,7 @@ enum EveryCall {
       _ = try await $0.auth.register(
         username: "ana", email: "ana@example.com", password: "correct horse", displayName: "Ana", device: "phone")
     },
-    { _ = try await $0.auth.logIn("ana", password: "correct horse", device: "phone") },
+    { _ = try await $0.auth.logIn(as: "ana", password: "correct horse", device: "phone") },
     { try await $0.auth.requestCode(email: "ana@example.com") },
     { try await $0.auth.requestOwnCode(email: "ana@example.com") },
     { _ = try await $0.auth.logIn(email: "ana@example.com", code: "123456", device: "phone") },
@@ -30,7 +30,9 @@ enum EveryCall {
     { _ = try await $0.auth.sessions(limit: 1, cursor: "c") },
     { try await $0.auth.endSession(id) },
     // A token of a provider does not change a password.
-    { for proof in proofs.dropLast() { try await $0.auth.changePassword(to: "battery staple", proof) } },
+    {
+      for proof in proofs.dropLast() { try await $0.auth.changePassword(to: "battery staple", reauthentication: proof) }
+    },
     { try await $0.auth.requestPasswordReset(email: "ana@example.com") },
     { try await $0.auth.confirmPasswordReset(token: "t", newPassword: "battery staple") },
     { try await $0.auth.verifyEmail(token: "t") },
@@ -41,11 +43,13 @@ enum EveryCall {
     },
     { _ = try await $0.auth.signInWithGoogle(idToken: "t", nonce: "n", displayName: "Ana", device: "phone") },
     {
-      for proof in proofs { try await $0.auth.linkApple(idToken: "t", nonce: "n", authorizationCode: "c", proof) }
+      for proof in proofs {
+        try await $0.auth.linkApple(idToken: "t", nonce: "n", authorizationCode: "c", reauthentication: proof)
+      }
     },
-    { for proof in proofs { try await $0.auth.linkGoogle(idToken: "t", nonce: "n", proof) } },
-    { for proof in proofs { try await $0.auth.unlinkApple(proof) } },
-    { for proof in proofs { try await $0.auth.unlinkGoogle(proof) } },
+    { for proof in proofs { try await $0.auth.linkGoogle(idToken: "t", nonce: "n", reauthentication: proof) } },
+    { for proof in proofs { try await $0.auth.unlinkApple(reauthentication: proof) } },
+    { for proof in proofs { try await $0.auth.unlinkGoogle(reauthentication: proof) } },
     { _ = try await $0.me.get() },
     {
       for proof in proofs {
@@ -60,14 +64,14 @@ enum EveryCall {
     { _ = try await $0.me.calendarLink() },
     { _ = try await $0.me.makeCalendarLink() },
     { try await $0.me.revokeCalendarLink() },
-    { try await $0.me.delete(.password("p")) },
+    { try await $0.me.delete(reauthentication: .password("p")) },
     { _ = try await $0.me.export() },
   ]
 
   private static let people: [Call] = [
     { _ = try await $0.users.find(id) },
     { _ = try await $0.users.find([id, .ana]) },
-    { _ = try await $0.users.search("ben", limit: 1) },
+    { _ = try await $0.users.search(for: "ben", limit: 1) },
     { _ = try await $0.users.recommended(limit: 1) },
     { _ = try await $0.friends.list(limit: 1, cursor: "c") },
     { try await $0.friends.end(with: id) },
@@ -99,40 +103,40 @@ enum EveryCall {
     {
       var edit = EventEdit(title: "Lunch", note: .clear, startTime: noon, endTime: .set(noon), capacity: .clear)
       (edit.timeZone, edit.location, edit.answerBy, edit.maxPlusOnes) = ("Europe/Berlin", .clear, .set(noon), 1)
-      _ = try await $0.events.edit(id, edit, ifVersion: 1)
+      _ = try await $0.events.edit(id, applying: edit, ifVersion: 1)
     },
     { _ = try await $0.events.cancel(id, ifVersion: 1) },
     { _ = try await $0.events.guests(of: id, limit: 1, cursor: "c") },
     { _ = try await $0.events.invite([id], to: id) },
     { _ = try await $0.events.withdraw(id, from: id) },
-    { _ = try await $0.events.answer(id, .going, plusOnes: 2) },
-    { _ = try await $0.events.calendar(id) },
+    { _ = try await $0.events.answer(.going, to: id, plusOnes: 2) },
+    { _ = try await $0.events.calendar(of: id) },
     { _ = try await $0.invitations.list(status: .going, limit: 1, cursor: "c", includeParticipants: true) },
   ]
 
   private static let hosting: [Call] = [
     { _ = try await $0.events.addHost(id, to: id) },
     { try await $0.events.removeHost(id, from: id) },
-    { _ = try await $0.events.setAnswer(.maybe, of: id, to: id) },
+    { _ = try await $0.events.setAnswer(of: id, at: id, to: .maybe) },
     { _ = try await $0.events.hostOffers(of: id) },
     { _ = try await $0.events.approve(id, at: id) },
-    { _ = try await $0.events.remind(id) },
-    { _ = try await $0.events.duplicate(id, EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },
+    { _ = try await $0.events.remindGuests(of: id) },
+    { _ = try await $0.events.duplicate(id, as: EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },
     { _ = try await $0.events.links.list(of: id) },
     { _ = try await $0.events.links.get(id, of: id) },
     {
       let draft = ShareLinkDraft(
         kind: .answer, shows: .names, expiresAt: noon, maxGuests: 3, maxPlusOnes: 1, email: .required, approval: true)
-      _ = try await $0.events.links.create(draft, to: id)
+      _ = try await $0.events.links.create(draft, for: id)
     },
     {
       let edit = ShareLinkEdit(
         kind: .answer, shows: .names, expiresAt: .set(noon), maxGuests: .set(3), maxPlusOnes: 1, email: .required,
         approval: true)
-      _ = try await $0.events.links.edit(id, of: id, edit)
+      _ = try await $0.events.links.edit(id, of: id, applying: edit)
     },
     { try await $0.events.links.revoke(id, of: id, removingVisitors: true) },
-    { _ = try await $0.links.join(token) },
+    { _ = try await $0.links.join(using: token) },
     { _ = try await $0.proposals.list() },
     { _ = try await $0.proposals.accept(id) },
     { try await $0.proposals.decline(id) },

@@ -1,8 +1,10 @@
 import Foundation
+import MusterKit
 import TestSupport
 import Testing
 
-/// The guides show code that compiles: each block of Swift is a part of `Snippets.swift`.
+/// The guides show code that compiles: each block of Swift is a part of `Snippets.swift`, or of `GettingStarted.swift`,
+/// which also runs.
 @Suite struct SnippetTests {
   /// Blocks that begin like this cannot be compiled here, or are not part of a program.
   private static let exceptions = ["import SwiftUI", "// Package.swift"]
@@ -12,10 +14,10 @@ import Testing
   }
 
   /// The parts between the markers, without their indentation.
-  private func snippets() throws -> [String] {
+  private func snippets(of file: String) throws -> [String] {
     var snippets: [String] = []
     var lines: [Substring]?
-    let text = try read("Tests/MusterKitTests/Documentation/Snippets.swift")
+    let text = try read("Tests/MusterKitTests/Documentation/\(file)")
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       switch line.drop(while: { $0 == " " }) {
       case "// snippet": lines = []
@@ -29,20 +31,45 @@ import Testing
     return snippets
   }
 
-  @Test(arguments: ["docs/client.md", "docs/getting-started.md"])
-  func `every block of Swift in a guide is compiled`(guide: String) throws {
-    let snippets = Set(try snippets())
+  /// The blocks of Swift in a guide.
+  private func blocks(of guide: String) throws -> [String] {
     let blocks = try read(guide).matches(of: /```swift\n(?<code>[\s\S]*?)\n```/).map { String($0.output.code) }
-    #expect(blocks.count > 3)
-    for block in blocks where !Self.exceptions.contains(where: block.hasPrefix) {
-      #expect(snippets.contains(block), "\(block)")
-    }
+    return blocks.filter { block in !Self.exceptions.contains { block.hasPrefix($0) } }
   }
 
-  @Test func `every part of the compiled file is in a guide`() throws {
-    let guides = try read("docs/client.md") + read("docs/getting-started.md")
-    for snippet in try snippets() {
-      #expect(guides.contains("```swift\n\(snippet)\n```"), "\(snippet)")
+  @Test func `every block of Swift in the reference is compiled, and the other way around`() throws {
+    let (blocks, snippets) = (try blocks(of: "docs/client.md"), try snippets(of: "Snippets.swift"))
+    #expect(blocks.count > 10)
+    #expect(Set(blocks).symmetricDifference(snippets) == [])
+  }
+
+  @Test func `the blocks of the first guide are one program, in this order`() throws {
+    let blocks = try blocks(of: "docs/getting-started.md")
+    #expect(blocks.count > 5)
+    #expect(try snippets(of: "GettingStarted.swift") == blocks)
+  }
+
+  @Test @MainActor func `the program of the first guide runs against the demo`() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-guide-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await MusterServer.run { server in
+      try await server.seedDemo()
+      let ben = MusterClient(baseURL: server.url)
+      _ = try await ben.auth.logIn(as: "ben", password: "plans-with-friends")
+      let guide = await GettingStarted(
+        server: server.url, folder: folder, deviceToken: Data(repeating: 0xab, count: 32),
+        meanwhile: { event in try await ben.events.answer(.going, to: event.id) })
+      let (store, answered, own) = try await guide.run()
+      // The store sends the answer, and shows Ben's.
+      let dev = MusterClient(baseURL: server.url)
+      _ = try await dev.auth.logIn(as: "dev", password: "plans-with-friends")
+      try await eventually(within: .seconds(60)) {
+        let shown = await store.events.items.first { $0.id == own.id }
+        let guests = try await dev.events.guests(of: answered.id).items
+        return shown?.counts?.going == 1 && guests.first { $0.user?.username == "ana" }?.status == .going
+      }
+      #expect(await store.outbox.refusals.isEmpty)
+      await store.stop()
     }
   }
 

@@ -8,7 +8,7 @@ enum Snippets {
     // snippet
     let tokens = FileTokenStore(file: folder.appending(path: "tokens.json"))
     let client = MusterClient(baseURL: server, tokens: tokens)
-    let ana = try await client.auth.logIn("ana", password: "plans-with-friends", device: "Ana's iPhone")
+    let ana = try await client.auth.logIn(as: "ana", password: "plans-with-friends", device: "Ana's iPhone")
     print("Hello, \(ana.displayName)")
     // end
   }
@@ -38,7 +38,7 @@ enum Snippets {
   static func errors(_ client: MusterClient, event: UUID) async throws {
     // snippet
     do {
-      try await client.events.answer(event, .going)
+      try await client.events.answer(.going, to: event)
     } catch MusterError.refused(let problem) where problem.type == .eventCancelled {
       print("This event was cancelled.")
     } catch MusterError.refused(let problem) where problem.type == .invalidFields {
@@ -67,7 +67,7 @@ enum Snippets {
     // snippet
     let patient = MusterClient(baseURL: server, retries: RetryPolicy(maximumAttempts: 6, totalTime: 120))
     let key = IdempotencyKey.random()
-    try await client.events.answer(event, .going, key: key)
+    try await client.events.answer(.going, to: event, key: key)
     // end
     _ = patient
   }
@@ -76,7 +76,7 @@ enum Snippets {
     // snippet
     let edit = EventEdit(title: "Pasta and games", note: .clear, capacity: .set(8))
     do {
-      try await client.events.edit(event.id, edit, ifVersion: event.version)
+      try await client.events.edit(event.id, applying: edit, ifVersion: event.version)
     } catch MusterError.refused(let problem) where problem.type == .lostUpdate {
       print("The event was edited meanwhile: show it again.")
     }
@@ -107,7 +107,7 @@ enum Snippets {
 
   @MainActor static func outbox(_ store: MusterStore, event: UUID) async throws {
     // snippet
-    try await store.perform(.answer(event: event, .going))
+    try await store.perform(.answer(.going, to: event))
     print(store.outbox.isPending(event))
     for refusal in store.outbox.refusals {
       print(refusal.write, refusal.reason)
@@ -136,16 +136,16 @@ enum Snippets {
   static func hosts(_ client: MusterClient, event: UUID, ben: UUID, cleo: UUID) async throws {
     // snippet
     try await client.events.addHost(ben, to: event)
-    try await client.events.setAnswer(.going, of: cleo, to: event)
-    print(try await client.events.remind(event), "guests were reminded")
+    try await client.events.setAnswer(of: cleo, at: event, to: .going)
+    print(try await client.events.remindGuests(of: event), "guests were reminded")
     // end
   }
 
   static func links(_ client: MusterClient, _ other: MusterClient, event: UUID) async throws {
     // snippet
-    let link = try await client.events.links.create(ShareLinkDraft(kind: .answer, maxGuests: 20), to: event)
+    let link = try await client.events.links.create(ShareLinkDraft(kind: .answer, maxGuests: 20), for: event)
     if let url = link.url, let token = ShareLink.token(in: url) {
-      try await other.links.join(token)
+      try await other.links.join(using: token)
     }
     // end
   }

@@ -41,7 +41,7 @@ import Testing
 
   @Test(arguments: foreign + [.noContent])
   func `a write whose response has a body stays in the outbox`(response: TransportResponse) async throws {
-    try await run(response, .answer(event: event.id, .going)) { test, _ in
+    try await run(response, .answer(.going, to: event.id)) { test, _ in
       expectWaiting(test)
       #expect(test.store.events.items.map(\.myStatus) == [.going])
     }

@@ -21,7 +21,7 @@ import Testing
         return isFirst && isResponseLost ? .loseResponse : .loseRequest
       }
       try await test.store.perform(.createEvent(draft, temporaryID: id))
-      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       for _ in 0..<3 {
         _ = await failure { try await test.store.refresh() }
         #expect(test.store.events.items.map(\.title) == ["Quiz 2"])
@@ -60,10 +60,12 @@ import Testing
 
   @Test func `the order of writes outlives the app`() async throws {
     try await TestStore.run { test, server in
-      try server.set(.events, [ScriptedServer.event(1)])
+      var event = ScriptedServer.event(1)
+      event.myRole = .host
+      try server.set(.events, [event])
       try await test.store.refresh()
       for number in 1...12 {
-        try await test.store.perform(.editEvent(ScriptedServer.event(1).id, EventEdit(title: "\(number)")))
+        try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "\(number)")))
         if number % 3 == 0 { try await test.relaunch() }
       }
       #expect(test.store.events.items.map(\.title) == ["12"])

@@ -19,19 +19,21 @@ import Testing
 
   @Test func `a write shows at once, and outlives the app`() async throws {
     try await run { test, server in
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       #expect(test.store.events.items.map(\.myStatus) == [.going])
       #expect(test.store.outbox.isPending(event.id) && !test.store.outbox.isPending(UUID()))
       try await test.relaunch()
       #expect(test.store.events.items.map(\.myStatus) == [.going])
-      #expect(test.store.outbox.pending.map(\.write) == [.answer(event: event.id, .going)])
+      #expect(test.store.outbox.pending.map(\.write) == [.answer(.going, to: event.id)])
       #expect(server.received(\.isWrite).isEmpty)
     }
   }
 
   @Test func `writes are sent in order, each with its key, and then validated`() async throws {
     try await run { test, server in
-      for number in 1...5 { try await test.store.perform(.editEvent(event.id, EventEdit(title: "\(number)"))) }
+      for number in 1...5 {
+        try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "\(number)")))
+      }
       try await test.store.refresh()
       let writes = server.received(\.isWrite)
       #expect(writes.map { $0.body?["title"]?.string } == ["1", "2", "3", "4", "5"])
@@ -48,7 +50,7 @@ import Testing
         var shown: [Write] = []
         let performed = (1...20).map { number in
           Task {
-            let write = Write.editEvent(event.id, EventEdit(title: "\(round).\(number)"))
+            let write = Write.editEvent(event.id, applying: EventEdit(title: "\(round).\(number)"))
             shown.append(write)
             try await store.perform(write)
           }
@@ -79,14 +81,14 @@ import Testing
   @Test func `a refused write is undone, and its reason stays until it is dismissed`() async throws {
     try await run { test, server in
       server.fail { $0.isWrite ? .status(409, .eventCancelled) : .none }
-      try await test.store.perform(.answer(event: event.id, .going))
-      try await test.store.perform(.answer(event: event.id, .maybe))
+      try await test.store.perform(.answer(.going, to: event.id))
+      try await test.store.perform(.answer(.maybe, to: event.id))
       try await test.store.refresh()
       #expect(test.store.events.items.map(\.myStatus) == [.invited] && test.store.events.isUpToDate)
       #expect(test.store.outbox.pending.isEmpty)
       try await test.relaunch()
       let refusals = test.store.outbox.refusals
-      #expect(refusals.map(\.write) == [.answer(event: event.id, .going), .answer(event: event.id, .maybe)])
+      #expect(refusals.map(\.write) == [.answer(.going, to: event.id), .answer(.maybe, to: event.id)])
       guard case .refused(let problem) = refusals.first?.reason else {
         Issue.record("\(refusals)")
         return
@@ -111,7 +113,7 @@ import Testing
         }
       server.fail { $0.isWrite ? .status(status, slug) : .none }
       try server.set(.friends, [Friend(user: ScriptedServer.ben, since: ScriptedServer.noon)])
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       #expect(await failure { try await test.store.refresh() }?.problem?.status == status)
       #expect(test.store.outbox.pending.count == 1 && test.store.outbox.refusals.isEmpty)
       #expect(test.store.friends.items.count == 1 && test.store.friends.isUpToDate)
@@ -127,7 +129,7 @@ import Testing
         $0.path == "/friend-requests" ? .status(429, "too-many-friend-requests", retryAfter: 86_400) : .none
       }
       try await test.store.perform(.sendRequest(to: ScriptedServer.ben))
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       try await test.store.refresh()
       #expect(test.store.outbox.refusals.count == 1 && test.store.events.items.map(\.myStatus) == [.going])
     }
@@ -136,10 +138,10 @@ import Testing
   @Test func `a write that always fails is refused in the end, and others follow`() async throws {
     try await run { test, server in
       server.fail { $0.method == "PATCH" ? .status(500, "internal-error") : .none }
-      try await test.store.perform(.editEvent(event.id, EventEdit(title: "Broken")))
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Broken")))
+      try await test.store.perform(.answer(.going, to: event.id))
       for _ in 0..<5 { _ = await failure { try await test.store.refresh() } }
-      #expect(test.store.outbox.refusals.map(\.write) == [.editEvent(event.id, EventEdit(title: "Broken"))])
+      #expect(test.store.outbox.refusals.map(\.write) == [.editEvent(event.id, applying: EventEdit(title: "Broken"))])
       #expect(test.store.events.items.map(\.myStatus) == [.going])
     }
   }
@@ -149,7 +151,7 @@ import Testing
   ) async throws {
     try await run { test, server in
       server.takeOffline()
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       _ = await failure { try await test.store.refresh() }
       server.takeOffline(false)
       test.ahead.withLock { $0 = hours * 3600 }
@@ -169,7 +171,7 @@ import Testing
       let folder = test.store.folder.file("outbox")
       try FileManager.default.removeItem(at: folder)
       try Data().write(to: folder)
-      await #expect(throws: StoreError.self) { try await test.store.perform(.answer(event: event.id, .going)) }
+      await #expect(throws: StoreError.self) { try await test.store.perform(.answer(.going, to: event.id)) }
       #expect(test.store.events.items.map(\.myStatus) == [.invited] && test.store.outbox.pending.isEmpty)
       try await test.store.refresh()
       #expect(server.received(\.isWrite).isEmpty)
@@ -178,7 +180,7 @@ import Testing
 
   @Test func `after 22 hours, a write is still sent`() async throws {
     try await run { test, server in
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       test.ahead.withLock { $0 = 22 * 3600 }
       try await test.store.refresh()
       #expect(server.received(\.isWrite).count == 1 && test.store.outbox.refusals.isEmpty)

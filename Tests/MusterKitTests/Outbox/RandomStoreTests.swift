@@ -25,7 +25,7 @@ import Testing
             .createEvent(EventDraft(title: "Event \(step)", startTime: ScriptedServer.noon, timeZone: "UTC")))
         case 3..<5:
           guard let event = stores[place].events.items.randomElement(using: &random) else { continue }
-          try await stores[place].perform(.editEvent(event.id, EventEdit(note: .set("Note \(step)"))))
+          try await stores[place].perform(.editEvent(event.id, applying: EventEdit(note: .set("Note \(step)"))))
         case 5: try addFriend(step, server, announcedTo: stores[place])
         case 6..<9:
           server.fail(Self.storm(seed: random.next()))

@@ -45,8 +45,8 @@ import Testing
         return isLost ? .loseResponse : .none
       }
     }
-    try await store.perform(.answer(event: event.id, .going))
-    try await store.perform(.editEvent(event.id, EventEdit(title: "Quiz")))
+    try await store.perform(.answer(.going, to: event.id))
+    try await store.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz")))
     try await store.refresh()
     #expect(sends.withLock { $0 } == [true, true, true, true])
     #expect(waits.withLock { $0 } == [false, false])
@@ -78,7 +78,7 @@ import Testing
         }
         return isFirst ? .status(401, .tokenExpired) : .none
       }
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       try await test.store.refresh()
       #expect(test.store.outbox.pending.isEmpty && test.store.events.items.map(\.myStatus) == [.going])
       #expect(held.withLock { $0["/auth/refresh"] } == false)

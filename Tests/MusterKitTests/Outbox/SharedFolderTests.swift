@@ -17,7 +17,7 @@ import Testing
 
   @Test func `what one process writes, the other one shows and sends`() async throws {
     try await run { app, other, server in
-      try await other.perform(.answer(event: event.id, .going))
+      try await other.perform(.answer(.going, to: event.id))
       try await app.refresh()
       #expect(server.received(\.isWrite).count == 1)
       #expect(app.events.items.map(\.myStatus) == [.going] && app.events.isUpToDate)
@@ -33,7 +33,7 @@ import Testing
   @Test func `when both send at once, each write is sent once, in order`() async throws {
     try await run { app, other, server in
       for number in 1...10 {
-        try await (number % 2 == 0 ? app : other).perform(.editEvent(event.id, EventEdit(title: "\(number)")))
+        try await (number % 2 == 0 ? app : other).perform(.editEvent(event.id, applying: EventEdit(title: "\(number)")))
       }
       let passes = [app, other].map { store in Task { try await store.refresh() } }
       for pass in passes { try await pass.value }
@@ -48,7 +48,7 @@ import Testing
   @Test func `a refusal in one process reaches the other one, and so does its dismissal`() async throws {
     try await run { app, other, server in
       server.fail { $0.isWrite ? .status(409, .eventCancelled) : .none }
-      try await other.perform(.answer(event: event.id, .going))
+      try await other.perform(.answer(.going, to: event.id))
       try await app.refresh()
       #expect(app.outbox.refusals.count == 1)
       try await other.refresh()
@@ -66,7 +66,7 @@ import Testing
       try await other.perform(.createEvent(draft, temporaryID: id))
       try await app.refresh()
       // The other process has not looked since.
-      try await other.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await other.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       try await other.refresh()
       #expect(other.outbox.refusals.isEmpty && other.events.items.map(\.title).contains("Quiz 2"))
       try await app.refresh()
@@ -79,7 +79,7 @@ import Testing
       for number in 1...20 {
         let reading = Task { await app.outbox.reload() }
         await Task.yield()
-        try await app.perform(.editEvent(event.id, EventEdit(title: "\(number)")))
+        try await app.perform(.editEvent(event.id, applying: EventEdit(title: "\(number)")))
         _ = await reading.value
         #expect(app.outbox.pending.count == number)
       }

@@ -13,7 +13,7 @@ import Testing
       let id = UUID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
       try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
-      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       #expect(test.store.events.items.map(\.id) == [id] && test.store.outbox.isPending(id))
       try await test.store.refresh()
       let real = try #require(test.store.outbox.realID(of: id))
@@ -21,7 +21,7 @@ import Testing
       #expect(server.received(\.isWrite).dropFirst().allSatisfy { $0.path.contains(real.wire) })
       // A screen that still has the temporary id, even after a launch.
       try await test.relaunch()
-      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 3")))
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 3")))
       #expect(test.store.events.items.map(\.title) == ["Quiz 3"])
       #expect(test.store.outbox.isPending(id) && test.store.outbox.isPending(real))
       try await test.store.refresh()
@@ -52,7 +52,7 @@ import Testing
       server.fail { $0.method == "POST" && $0.path == "/events" ? .status(422, .invalidFields) : .none }
       let id = UUID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
-      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
       try await test.store.refresh()
       #expect(server.received(\.isWrite).count == 1)
@@ -73,7 +73,7 @@ import Testing
       server.fail { _ in .none }
       try await test.store.sendAgain(try #require(test.store.outbox.refusals.first))
       try await test.relaunch()
-      try await test.store.perform(.editEvent(id, EventEdit(title: "Quiz 2")))
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       try await test.store.refresh()
       #expect(test.store.events.items.map(\.title) == ["Quiz 2"])
       #expect(test.store.outbox.refusals.isEmpty)

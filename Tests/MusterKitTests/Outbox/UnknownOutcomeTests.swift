@@ -19,7 +19,7 @@ import Testing
 
   @Test func `a write that was never sent for 23 hours did not happen`() async throws {
     try await run { test, server in
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       test.ahead.withLock { $0 = 24 * 3600 }
       try await test.relaunch()
       try await test.store.refresh()

@@ -35,6 +35,13 @@ import Testing
       notificationPreferences: NotificationPreferences([.eventUpdated: true, .eventInvited: true]))
   }
 
+  /// The same, where ana is the creator of the first event.
+  private var hosting: Lists {
+    var lists = lists
+    lists.events?[0].myRole = .creator
+    return lists
+  }
+
   /// Applies a write, and checks that it changes nothing more when it is applied again.
   private func applying(_ write: Write, to lists: Lists? = nil) -> Lists {
     var once = lists ?? self.lists
@@ -49,7 +56,10 @@ import Testing
   }
 
   @Test func `an answer changes the event and the invitation, and moves the counts`() {
-    let lists = applying(.answer(event: ScriptedServer.event(1).id, .going, plusOnes: 2))
+    var lists = lists
+    lists.events?[0].maxPlusOnes = 2
+    lists.invitations?[0].event.maxPlusOnes = 2
+    lists = applying(.answer(.going, to: ScriptedServer.event(1).id, plusOnes: 2), to: lists)
     #expect(lists.events?.map(\.myStatus) == [.going, .invited])
     #expect(lists.events?[0].myPlusOnes == 2)
     #expect(lists.events?[0].counts == Counts(invited: 0, going: 3))
@@ -62,19 +72,39 @@ import Testing
     full.events?[0].capacity = 4
     full.events?[0].counts?.going = 4
     let event = ScriptedServer.event(1).id
-    #expect(applying(.answer(event: event, .going), to: full).events?[0].myStatus == .waitlisted)
-    #expect(applying(.answer(event: event, .maybe), to: full).events?[0].myStatus == .maybe)
+    #expect(applying(.answer(.going, to: event), to: full).events?[0].myStatus == .waitlisted)
+    #expect(applying(.answer(.maybe, to: event), to: full).events?[0].myStatus == .maybe)
     full.events?[0].myStatus = .going
-    #expect(applying(.answer(event: event, .going), to: full).events == full.events)
+    #expect(applying(.answer(.going, to: event), to: full).events == full.events)
   }
 
   @Test func `answers to own and to cancelled events show nothing`() {
     var lists = lists
     lists.events?[0].myStatus = .creator
+    lists.events?[0].myRole = .creator
     lists.events?[1].status = .cancelled
     lists.invitations = []
-    #expect(applying(.answer(event: ScriptedServer.event(1).id, .going), to: lists) == lists)
-    #expect(applying(.answer(event: ScriptedServer.event(2).id, .going), to: lists) == lists)
+    #expect(applying(.answer(.going, to: ScriptedServer.event(1).id), to: lists) == lists)
+    #expect(applying(.answer(.going, to: ScriptedServer.event(2).id), to: lists) == lists)
+  }
+
+  @Test func `what the service is known to refuse shows nothing`() {
+    let event = ScriptedServer.event(1).id
+    #expect(applying(.editEvent(event, applying: EventEdit(title: "Mine"))) == lists)
+    #expect(applying(.cancelEvent(event)) == lists)
+    #expect(applying(.editEvent(event, applying: EventEdit(title: "Mine"), ifVersion: 7), to: hosting) == hosting)
+    #expect(lists.refusal(of: .editEvent(event, applying: EventEdit(title: "Mine")), at: now)?.type == .notAHost)
+    var late = lists
+    late.events?[0].answerBy = now.addingTimeInterval(-1)
+    #expect(applying(.answer(.going, to: event), to: late) == late)
+    var pending = lists
+    pending.events?[0].myStatus = .pending
+    #expect(applying(.answer(.going, to: event), to: pending) == pending)
+    var small = lists
+    small.events?[0].capacity = 2
+    small.events?[0].maxPlusOnes = 2
+    #expect(applying(.answer(.going, to: event, plusOnes: 2), to: small) == small)
+    #expect(applying(.acceptRequest(ScriptedServer.id(99))) == lists)
   }
 
   @Test func `an accepted request makes a friend`() {
@@ -138,18 +168,18 @@ import Testing
     let id = ScriptedServer.event(1).id
     let edit = EventEdit(
       title: "Later", note: .set("New"), startTime: noon.addingTimeInterval(99_999), capacity: .set(3))
-    let lists = applying(.editEvent(id, edit))
+    let lists = applying(.editEvent(id, applying: edit), to: hosting)
     #expect(lists.events?.map(\.title) == ["Event 2", "Later"])
     let event = lists.events?[1]
     #expect(event?.note == "New" && event?.capacity == 3 && event?.version == 2 && event?.updatedAt == now)
     #expect(lists.invitations?[0].event.title == "Later")
-    let cleared = applying(.editEvent(id, EventEdit(note: .clear, capacity: .clear)), to: lists).events?[1]
+    let cleared = applying(.editEvent(id, applying: EventEdit(note: .clear, capacity: .clear)), to: lists).events?[1]
     #expect(cleared?.note == nil && cleared?.capacity == nil && cleared?.version == 3)
-    #expect(applying(.editEvent(id, EventEdit(title: "Event 1"))) == self.lists)
+    #expect(applying(.editEvent(id, applying: EventEdit(title: "Event 1")), to: hosting) == hosting)
   }
 
   @Test func `a cancelled event stays, and says so`() {
-    let lists = applying(.cancelEvent(ScriptedServer.event(1).id))
+    let lists = applying(.cancelEvent(ScriptedServer.event(1).id), to: hosting)
     #expect(lists.events?.map(\.status) == [.cancelled, .scheduled])
     #expect(lists.invitations?[0].event.status == .cancelled)
   }

@@ -7,14 +7,15 @@ import Testing
   static let all: [Write] = {
     let (one, two) = (ScriptedServer.id(1), ScriptedServer.id(2))
     return [
-      .answer(event: one, .going), .answer(event: one, .maybe, plusOnes: 2), .acceptRequest(one), .declineRequest(one),
+      .answer(.going, to: one), .answer(.maybe, to: one, plusOnes: 2), .acceptRequest(one), .declineRequest(one),
       .cancelRequest(one), .sendRequest(to: ScriptedServer.ben, temporaryID: two), .endFriendship(with: one),
       .block(ScriptedServer.ben), .unblock(one),
       .createEvent(
         EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon", inviteeIds: [one]),
         temporaryID: two),
-      .editEvent(one, EventEdit(note: .clear, endTime: .set(ScriptedServer.noon), capacity: .set(3)), ifVersion: 4),
-      .editEvent(one, EventEdit(title: "Quiz")), .cancelEvent(one), .cancelEvent(one, ifVersion: 2),
+      .editEvent(
+        one, applying: EventEdit(note: .clear, endTime: .set(ScriptedServer.noon), capacity: .set(3)), ifVersion: 4),
+      .editEvent(one, applying: EventEdit(title: "Quiz")), .cancelEvent(one), .cancelEvent(one, ifVersion: 2),
       .invite([one, two], to: two), .withdraw(one, from: two), .markRead([one, two]), .markAllRead(),
       .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [one]),
       .editProfile(ProfileEdit(username: "ana", bio: .clear)), .editProfile(ProfileEdit(bio: .set("Hi."))),

@@ -35,12 +35,12 @@ import Testing
     let climbing = try await client.events.get(ExportedDemo.climbing)
     #expect(climbing.participants?.first?.status == .going && climbing.myRole == .creator)
     #expect(try await client.events.guests(of: ExportedDemo.climbing).items.count == 5)
-    #expect(try await client.events.calendar(ExportedDemo.climbing).hasPrefix("BEGIN:VCALENDAR"))
+    #expect(try await client.events.calendar(of: ExportedDemo.climbing).hasPrefix("BEGIN:VCALENDAR"))
     let listed = try await client.events.list(includeParticipants: true)
     #expect(listed.timestamp == nil && listed.items.allSatisfy { $0.participants != nil })
     #expect(try await client.users.find(ExportedDemo.ben).friendship == .friends)
     #expect(await problem { _ = try await client.users.find(ExportedDemo.kai) } == .userNotFound)
-    #expect(try await client.users.search("CLÉO", limit: 5).map(\.username) == ["cleo"])
+    #expect(try await client.users.search(for: "CLÉO", limit: 5).map(\.username) == ["cleo"])
     #expect(try await client.users.recommended(limit: 5).map(\.user.username) == ["lina"])
     #expect(try await client.notifications.list(unread: true).items.allSatisfy { $0.readAt == nil })
     #expect(try await client.devices.list().items.first?.current == true)
@@ -54,7 +54,7 @@ import Testing
     let second = try await client.events.list(limit: 100, cursor: cursor)
     #expect(first.items.count == 5 && second.items.count == 8 && second.nextCursor == nil)
     #expect(second.timestamp == first.timestamp)
-    try await client.events.answer(ExportedDemo.trailRun, .going)
+    try await client.events.answer(.going, to: ExportedDemo.trailRun)
     // The pages no longer fit together.
     #expect(try await client.events.list(limit: 100, cursor: cursor).timestamp == nil)
   }
@@ -68,7 +68,7 @@ import Testing
     }
     #expect(try await client.cache.validate(claims).values.allSatisfy { !$0.invalidate })
 
-    let event = try await client.events.answer(ExportedDemo.trailRun, .going)
+    let event = try await client.events.answer(.going, to: ExportedDemo.trailRun)
     #expect(event.myStatus == .going && event.participants?.contains { $0.id == ExportedDemo.ana } == true)
     let events = try await client.events.list()
     #expect(events.items.first { $0.id == event.id }?.counts == event.counts)
@@ -92,13 +92,13 @@ import Testing
   @Test func `answers follow the rules of the service`() async throws {
     let (client, _) = try await client()
     // Full, and others wait.
-    #expect(try await client.events.answer(ExportedDemo.filmNight, .declined).myStatus == .declined)
-    #expect(try await client.events.answer(ExportedDemo.filmNight, .going).myStatus == .waitlisted)
+    #expect(try await client.events.answer(.declined, to: ExportedDemo.filmNight).myStatus == .declined)
+    #expect(try await client.events.answer(.going, to: ExportedDemo.filmNight).myStatus == .waitlisted)
     for (event, slug) in [
       (ExportedDemo.climbing, Problem.Slug.ownEvent), (ExportedDemo.cancelled, .eventCancelled),
       (ExportedDemo.archived, .eventArchived), (UUID(), .eventNotFound),
     ] {
-      #expect(await problem { try await client.events.answer(event, .going) } == slug)
+      #expect(await problem { try await client.events.answer(.going, to: event) } == slug)
     }
     #expect(await problem { try await client.events.cancel(ExportedDemo.trailRun) } == .notTheCreator)
   }
@@ -108,7 +108,7 @@ import Testing
     let party = ExportedDemo.party
     let asking = try #require(try await client.events.guests(of: party).items.first { $0.status == .pending })
     let before = try #require(try await client.events.get(party).counts)
-    let waiting = await problem { try await client.events.setAnswer(.maybe, of: asking.id, to: party) }
+    let waiting = await problem { try await client.events.setAnswer(of: asking.id, at: party, to: .maybe) }
     let after = try #require(try await client.events.approve(asking.id, at: party).counts)
     let places = 1 + asking.plusOnes
     #expect(waiting == .approvalPending)
@@ -118,7 +118,7 @@ import Testing
     #expect(await problem { try await client.events.approve(UUID(), at: party) } == .guestNotFound)
     // A guest without an account also has an id.
     let visitor = try #require(try await client.events.guests(of: party).items.first { $0.user == nil })
-    try await client.events.setAnswer(.declined, of: visitor.id, to: party)
+    try await client.events.setAnswer(of: visitor.id, at: party, to: .declined)
     #expect(try await client.events.guests(of: party).items.first { $0.id == visitor.id }?.status == .declined)
   }
 
@@ -127,23 +127,23 @@ import Testing
     let party = ExportedDemo.party
     let before = try await client.events.get(party)
     #expect((before.myRole, before.myStatus) == (.host, .host) && before.hosts.count == 2 && before.answerBy != nil)
-    #expect(try await client.events.edit(party, EventEdit(title: "Party")).title == "Party")
-    #expect(await problem { try await client.events.answer(party, .going) } == .ownEvent)
+    #expect(try await client.events.edit(party, applying: EventEdit(title: "Party")).title == "Party")
+    #expect(await problem { try await client.events.answer(.going, to: party) } == .ownEvent)
     #expect(await problem { try await client.events.cancel(party) } == .notTheCreator)
-    #expect(try await client.events.remind(party) == 1)
+    #expect(try await client.events.remindGuests(of: party) == 1)
     let dev = try #require(before.participants?.first { $0.status == .invited }?.user)
-    let answered = try await client.events.setAnswer(.going, of: dev.id, to: party)
+    let answered = try await client.events.setAnswer(of: dev.id, at: party, to: .going)
     #expect(answered.counts?.going == (before.counts?.going ?? 0) + 1 && answered.counts?.invited == 0)
     let copy = try await client.events.duplicate(
-      party, EventCopy(startTime: before.startTime.addingTimeInterval(86_400), invite: true))
+      party, as: EventCopy(startTime: before.startTime.addingTimeInterval(86_400), invite: true))
     #expect(copy.myRole == .creator && copy.counts?.invited == copy.participants?.count)
     #expect(try await client.events.addHost(ExportedDemo.ben, to: copy.id).hosts == copy.hosts)
     #expect(try await client.proposals.list().items.isEmpty)
     let links = client.events.links
     let planted = try await links.list(of: party)
     #expect(planted.map(\.kind) == [.answer] && planted.first?.maxGuests == 10)
-    let made = try await links.create(ShareLinkDraft(kind: .view), to: party)
-    #expect(try await links.edit(made.id, of: party, ShareLinkEdit(kind: .answer)).kind == .answer)
+    let made = try await links.create(ShareLinkDraft(kind: .view), for: party)
+    #expect(try await links.edit(made.id, of: party, applying: ShareLinkEdit(kind: .answer)).kind == .answer)
     #expect(made.approval)
     #expect(try await client.events.guests(of: party).items.contains { $0.user == nil })
     try await links.revoke(made.id, of: party, removingVisitors: true)
@@ -165,9 +165,12 @@ import Testing
     // A repeated request gets the same response.
     #expect(try await client.events.create(draft, key: key) == event)
     #expect(try await client.events.list().items.last?.id == event.id)
-    let edited = try await client.events.edit(event.id, EventEdit(note: .set("Bring bread."), capacity: .set(4)))
+    let edited = try await client.events.edit(
+      event.id, applying: EventEdit(note: .set("Bring bread."), capacity: .set(4)))
     #expect(edited.note == "Bring bread." && edited.capacity == 4 && edited.version == 2)
-    let stale = await problem { try await client.events.edit(event.id, EventEdit(note: .clear), ifVersion: 1) }
+    let stale = await problem {
+      try await client.events.edit(event.id, applying: EventEdit(note: .clear), ifVersion: 1)
+    }
     #expect(stale == .lostUpdate)
     #expect(try await client.events.withdraw(ExportedDemo.ben, from: event.id).counts?.invited == 0)
     #expect(try await client.events.invite([ExportedDemo.ben], to: event.id).participants?.count == 1)
@@ -244,7 +247,7 @@ import Testing
     let busy = Problem(type: .busy, title: "Busy", status: 503, retryAfter: 7)
     transport.failures = .refusing("/events/*", method: "PUT", with: busy)
     do {
-      try await client.events.answer(ExportedDemo.trailRun, .going)
+      try await client.events.answer(.going, to: ExportedDemo.trailRun)
       Issue.record("not refused")
     } catch {
       #expect((error as? MusterError)?.problem == busy)
@@ -261,7 +264,7 @@ import Testing
   @Test func `a client can begin without a login, and without an export`() async throws {
     let client = try PreviewClient.make(folder: try await ExportedDemo.folder, isLoggedIn: false)
     await #expect(throws: MusterError.loggedOut) { try await client.me.get() }
-    _ = try await client.auth.logIn("anyone", password: "anything")
+    _ = try await client.auth.logIn(as: "anyone", password: "anything")
     #expect(client.userID == ExportedDemo.ana)
     #expect(try await client.me.get().username == "ana")
     let missing = PreviewClient.make(resource: "Missing")

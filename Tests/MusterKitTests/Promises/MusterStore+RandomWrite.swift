@@ -38,7 +38,7 @@ extension MusterStore {
       guard let event = events.items.filter({ $0.myRole == .guest }).randomElement(using: &random),
         let status = answers.randomElement(using: &random)
       else { return nil }
-      return .answer(event: event.id, status)
+      return .answer(status, to: event.id)
     case .acceptRequest: return friendRequests.items.randomElement(using: &random).map { .acceptRequest($0.id) }
     case .declineRequest: return friendRequests.items.randomElement(using: &random).map { .declineRequest($0.id) }
     case .cancelRequest: return sentFriendRequests.items.randomElement(using: &random).map { .cancelRequest($0.id) }
@@ -61,7 +61,7 @@ extension MusterStore {
       if Bool.random(using: &random) {
         edit.startTime = event.startTime + TimeInterval(Int.random(in: -5...5, using: &random) * 3600)
       }
-      return .editEvent(event.id, edit, ifVersion: Bool.random(using: &random) ? event.version : nil)
+      return .editEvent(event.id, applying: edit, ifVersion: Bool.random(using: &random) ? event.version : nil)
     case .cancelEvent: return mine.randomElement(using: &random).map { .cancelEvent($0.id) }
     case .invite:
       let users = some(friends.items.map(\.user))

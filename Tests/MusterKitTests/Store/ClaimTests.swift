@@ -121,7 +121,7 @@ import Testing
 
   @Test func `a list with a pending write makes no claim, until a validation after the write`() async throws {
     try await run { test, server in
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       #expect(test.store.events.hasPendingWrites && !test.store.events.isUpToDate)
       #expect(test.store.invitations.hasPendingWrites && test.store.friends.isUpToDate)
       // Sent, but the validation fails.

@@ -39,7 +39,7 @@ import Testing
       try server.set(.events, [event])
       try await test.store.refresh()
       server.fail { $0.isWrite ? .status(503, .busy) : .none }
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       _ = await failure { try await test.store.refresh() }
       #expect((test.store.lastError as? MusterError)?.problem?.type == .busy)
       server.fail { _ in .none }

@@ -78,7 +78,7 @@ import Testing
     try await run { store, server in
       let answer: @MainActor () async throws -> Void = {
         try await store.perform(
-          .answer(event: event.id, store.events.items.first?.myStatus == .going ? .maybe : .going))
+          .answer(store.events.items.first?.myStatus == .going ? .maybe : .going, to: event.id))
       }
       try await expect(of: { _ = store.events.items }, in: answer)
       try await expect(of: { _ = store.outbox.pending }, in: answer)

@@ -42,10 +42,10 @@ import Testing
     phone.proxy.isOffline = true
     phone.store.start()
     let own = UUID()
-    try await phone.store.perform(.answer(event: event.id, .going))
+    try await phone.store.perform(.answer(.going, to: event.id))
     try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
     for title in ["Quiz 1", "Quiz 2", "Quiz 3"] {
-      try await phone.store.perform(.editEvent(own, EventEdit(title: title)))
+      try await phone.store.perform(.editEvent(own, applying: EventEdit(title: title)))
     }
     try await phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
     func expectShown() {
@@ -86,15 +86,15 @@ import Testing
     let phone = try await Phone(of: ana, at: shared)
     try await phone.store.refresh()
     phone.proxy.isOffline = true
-    try await phone.store.perform(.answer(event: picnic.id, .going))
-    try await phone.store.perform(.answer(event: quiz.id, .maybe))
+    try await phone.store.perform(.answer(.going, to: picnic.id))
+    try await phone.store.perform(.answer(.maybe, to: quiz.id))
     #expect(phone.store.events.items.map(\.myStatus) == [.going, .maybe])
     try await ben.client.events.cancel(picnic.id)
     phone.proxy.isOffline = false
     try await phone.catchUp()
     let refusal = try #require(phone.store.outbox.refusals.first)
     #expect(phone.store.outbox.refusals.count == 1 && phone.store.outbox.pending.isEmpty)
-    #expect(refusal.write == .answer(event: picnic.id, .going))
+    #expect(refusal.write == .answer(.going, to: picnic.id))
     guard case .refused(let problem) = refusal.reason else {
       Issue.record("\(refusal.reason)")
       return
@@ -126,7 +126,7 @@ import Testing
     }
     let own = UUID()
     try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
-    try await phone.store.perform(.editEvent(own, EventEdit(title: "Quiz 1")))
+    try await phone.store.perform(.editEvent(own, applying: EventEdit(title: "Quiz 1")))
     try await phone.store.perform(.createEvent(.planned("Picnic"), temporaryID: UUID()))
     try await phone.store.perform(.editProfile(ProfileEdit(bio: .set("Hello."))))
     try await phone.catchUp()

@@ -14,7 +14,7 @@ import Testing
       phone.store.start()
       try await phone.catchUp()
       try await server.kill()
-      try await phone.store.perform(.answer(event: event.id, .maybe))
+      try await phone.store.perform(.answer(.maybe, to: event.id))
       // The new keys sign, and the old ones still verify.
       try await server.start([
         "MUSTER_ACCESS_TOKEN_KEYS": "\(MusterServer.newKey()),\(MusterServer.accessTokenKeys)",
@@ -38,7 +38,7 @@ import Testing
         return phone.store.isLoggedOut
       }
       #expect(phone.store.events.items.map(\.title) == ["Picnic"] && !phone.store.events.isUpToDate)
-      _ = try await phone.client.auth.logIn(ana.username, password: ana.password)
+      _ = try await phone.client.auth.logIn(as: ana.username, password: ana.password)
       try phone.relaunch()
       try await phone.expectTruth()
       await phone.end()
@@ -60,10 +60,10 @@ import Testing
       let direct = MusterClient(baseURL: server.url, tokens: ben.tokens, retries: .swift)
 
       // A day of changes, which the store has seen.
-      try await direct.events.edit(event.id, EventEdit(title: "Lunch"))
+      try await direct.events.edit(event.id, applying: EventEdit(title: "Lunch"))
       try await direct.events.create(.planned("Undone", inviting: [ana]))
       try await direct.me.edit(ProfileEdit(displayName: "Benjamin"))
-      try await phone.store.perform(.answer(event: event.id, .going))
+      try await phone.store.perform(.answer(.going, to: event.id))
       _ = try await server.quiet()
       try await phone.expectTruth()
       #expect(phone.store.events.items.count == 3)

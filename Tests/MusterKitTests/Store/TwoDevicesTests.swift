@@ -15,11 +15,11 @@ import Testing
       try await phone.catchUp()
     }
     func status(_ phone: Phone) -> MyStatus? { phone.store.events.items.first?.myStatus }
-    try await phones[0].store.perform(.answer(event: event.id, .going))
+    try await phones[0].store.perform(.answer(.going, to: event.id))
     #expect(status(phones[0]) == .going)
     try await eventually { status(phones[1]) == .going && phones[1].store.events.isUpToDate }
     // Changes by others also arrive.
-    try await ben.client.events.edit(event.id, EventEdit(title: "Lunch"))
+    try await ben.client.events.edit(event.id, applying: EventEdit(title: "Lunch"))
     for phone in phones {
       try await eventually {
         phone.store.events.items.first?.title == "Lunch"
@@ -41,7 +41,7 @@ import Testing
     for (phone, answer) in zip(phones, [AnswerStatus.going, .declined]) {
       phone.proxy.isOffline = true
       phone.store.start()
-      try await phone.store.perform(.answer(event: event.id, answer))
+      try await phone.store.perform(.answer(answer, to: event.id))
       #expect(phone.store.events.items.first?.myStatus.rawValue == answer.rawValue)
     }
     for phone in phones { phone.proxy.isOffline = false }
@@ -64,7 +64,7 @@ import Testing
     for phone in phones { try await phone.catchUp() }
     for (phone, title) in zip(phones, ["One", "Two"]) {
       phone.proxy.isOffline = true
-      try await phone.store.perform(.editEvent(event.id, EventEdit(title: title), ifVersion: event.version))
+      try await phone.store.perform(.editEvent(event.id, applying: EventEdit(title: title), ifVersion: event.version))
     }
     for phone in phones {
       phone.proxy.isOffline = false
@@ -141,7 +141,7 @@ import Testing
     #expect(phone.store.events.items.map(\.title) == ["Picnic"] && !phone.store.events.isUpToDate)
     try await phone.store.perform(.editProfile(ProfileEdit(displayName: "Anita")))
     await #expect(throws: MusterError.loggedOut) { try await phone.store.refresh() }
-    _ = try await phone.client.auth.logIn(ana.username, password: ana.password)
+    _ = try await phone.client.auth.logIn(as: ana.username, password: ana.password)
     try phone.relaunch()
     try await phone.catchUp()
     #expect(try await ana.client.me.get().displayName == "Anita")

@@ -169,7 +169,7 @@ import Testing
     #expect(try await stream.next() == .connected)
     _ = try await stream.next()
     #expect(stream.lastEventID == "1")
-    _ = try await client.auth.logIn("ben", password: "plans-with-friends")
+    _ = try await client.auth.logIn(as: "ben", password: "plans-with-friends")
     await #expect(throws: MusterError.loggedOut) { try await stream.next() }
     #expect(left.value.count == 1)
   }

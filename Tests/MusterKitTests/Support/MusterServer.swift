@@ -69,6 +69,13 @@ final class MusterServer: Sendable {
   /// What the server has logged.
   var log: String { state.withLock { $0.server }.standardError }
 
+  /// Plants the demo.
+  func seedDemo() async throws {
+    let seeding = try await Program(Program.path("muster"), ["seed", "demo"], environment: settings)
+    let status = try await seeding.exitStatus(within: .seconds(120))
+    try #require(status == 0, "\(seeding.standardError)")
+  }
+
   // MARK: Failures
 
   /// Kills the server, as a power failure would.

@@ -35,7 +35,7 @@ struct TestUser: Sendable {
     retries: RetryPolicy = .swift
   ) async throws -> TestUser {
     let client = MusterClient(baseURL: url, tokens: tokens, transport: transport, retries: retries)
-    _ = try await client.auth.logIn(username, password: password)
+    _ = try await client.auth.logIn(as: username, password: password)
     return TestUser(id: id, username: username, password: password, tokens: tokens, client: client)
   }
 

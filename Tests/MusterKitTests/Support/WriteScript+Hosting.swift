@@ -13,7 +13,7 @@ extension WriteScript {
   func host() async throws {
     let picnic = try await plan(inviting: [ben, cleo])
     let copy = try await ana.client.events.duplicate(
-      picnic.id, EventCopy(startTime: picnic.startTime.addingTimeInterval(7 * 86_400), invite: true))
+      picnic.id, as: EventCopy(startTime: picnic.startTime.addingTimeInterval(7 * 86_400), invite: true))
     #expect(copy.counts == Counts(invited: 1))
     try await share(copy.id)
     try await readNews()
@@ -26,10 +26,10 @@ extension WriteScript {
     var draft = EventDraft.planned("Picnic", inviting: guests)
     draft.maxPlusOnes = 2
     let event = try await ana.client.events.create(draft)
-    #expect(try await ana.client.events.remind(event.id) == 2)
-    let answered = try await ben.client.events.answer(event.id, .going, plusOnes: 2)
+    #expect(try await ana.client.events.remindGuests(of: event.id) == 2)
+    let answered = try await ben.client.events.answer(.going, to: event.id, plusOnes: 2)
     #expect(answered.myPlusOnes == 2 && answered.counts?.going == 3)
-    let set = try await ana.client.events.setAnswer(.maybe, of: cleo.id, to: event.id)
+    let set = try await ana.client.events.setAnswer(of: cleo.id, at: event.id, to: .maybe)
     #expect(set.counts == Counts(going: 3, maybe: 1))
     #expect(try await ana.client.events.addHost(cleo.id, to: event.id).hosts.map(\.id) == [ana.id])
     let offer = try #require(try await cleo.client.proposals.list().items.first)
@@ -41,12 +41,12 @@ extension WriteScript {
   /// Leaves one link of two.
   private func share(_ event: UUID) async throws {
     let links = ana.client.events.links
-    let kept = try await links.create(ShareLinkDraft(kind: .view), to: event)
-    let made = try await links.create(ShareLinkDraft(kind: .view, shows: .names), to: event)
-    let edited = try await links.edit(made.id, of: event, ShareLinkEdit(kind: .answer, approval: true))
+    let kept = try await links.create(ShareLinkDraft(kind: .view), for: event)
+    let made = try await links.create(ShareLinkDraft(kind: .view, shows: .names), for: event)
+    let edited = try await links.edit(made.id, of: event, applying: ShareLinkEdit(kind: .answer, approval: true))
     #expect(edited.url == made.url && edited.approval)
     let token = try #require(made.url.flatMap(ShareLink.token))
-    #expect(try await cleo.client.links.join(token).myStatus == .pending)
+    #expect(try await cleo.client.links.join(using: token).myStatus == .pending)
     #expect(try await ana.client.events.approve(cleo.id, at: event).counts == Counts(invited: 2))
     #expect(try await links.get(made.id, of: event).joined == 1)
     try await links.revoke(made.id, of: event)

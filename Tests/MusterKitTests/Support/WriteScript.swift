@@ -55,11 +55,12 @@ struct WriteScript: Sendable {
     // Events.
     let event = try await ana.client.events.create(.planned("Picnic", capacity: 1, inviting: [ben]))
     let other = try await ana.client.events.create(.planned("Quiz", inviting: [ben]))
-    let edited = try await ana.client.events.edit(event.id, EventEdit(title: "Lunch", note: .set("Bring bread.")))
+    let edited = try await ana.client.events.edit(
+      event.id, applying: EventEdit(title: "Lunch", note: .set("Bring bread.")))
     #expect(edited.version == event.version + 1)
     _ = try await ana.client.events.invite([cleo.id], to: event.id)
-    #expect(try await ben.client.events.answer(event.id, .going).myStatus == .going)
-    #expect(try await cleo.client.events.answer(event.id, .going).myStatus == .waitlisted)
+    #expect(try await ben.client.events.answer(.going, to: event.id).myStatus == .going)
+    #expect(try await cleo.client.events.answer(.going, to: event.id).myStatus == .waitlisted)
     try await ana.client.events.withdraw(ben.id, from: event.id)
     try await ana.client.events.cancel(other.id)
     // The rest.

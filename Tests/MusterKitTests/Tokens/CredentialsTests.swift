@@ -223,7 +223,7 @@ import Testing
     let client = try MusterClient.scripted(transport, tokens: store)
     let call = Task { try await client.friends.list() }
     while !isRefreshing.value { await Task.yield() }
-    _ = try await client.auth.logIn("ben", password: "plans-with-friends")
+    _ = try await client.auth.logIn(as: "ben", password: "plans-with-friends")
     await #expect(throws: MusterError.loggedOut) { try await call.value }
     #expect(store.load()?.user == .ben && client.userID == .ben)
     _ = try await client.friends.list()
@@ -252,7 +252,7 @@ import Testing
     store.failures.change { $0 = [.save] }
     let client = try MusterClient.scripted(ScriptedTransport { _ in try .tokens(1) }, tokens: store)
     let error = await #expect(throws: MusterError.self) {
-      try await client.auth.logIn("ana", password: "plans-with-friends")
+      try await client.auth.logIn(as: "ana", password: "plans-with-friends")
     }
     #expect(error.map { if case .tokensUnavailable = $0 { true } else { false } } == true)
     #expect(client.userID == nil)

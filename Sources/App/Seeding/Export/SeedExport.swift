@@ -5,7 +5,7 @@ import NIOCore
 import Postgres
 
 /// The demo as the API's own responses to its main user, a file for each call, for previews and mocked clients.
-/// `index.json` names them: see ``ExportIndex``.
+/// `index.json` names them: see ``ExportIndex``. `rules.json` has the rules of requests: see ``ExportedRules``.
 ///
 /// The responses come from the router of the service, on a database whose clock stands still. The few texts that still
 /// differ from export to export are replaced: see ``canonical(_:)``. So two exports of a day are the same, byte for
@@ -80,9 +80,14 @@ public struct SeedExport: Sendable {
     replacements = [access: "preview-access-token", refresh: "preview-refresh-token"]
     try add(login, tokens)
     for call in try seed.calls(of: user) { try add(call, try await client.send(call, token: access)) }
+    add(ExportedRules(try OpenAPIDocument(yaml: Resources.openAPI).root).json, as: ExportedRules.file)
+    add(index, as: ExportFolder.index)
+  }
+
+  private mutating func add(_ value: some JSONWritable, as name: String) {
     var json = JSONWriter()
-    index.write(to: &json)
-    files.append(ExportFolder.File(name: ExportFolder.index, bytes: Data(IndentedJSON.text(json.bytes).utf8)))
+    value.write(to: &json)
+    files.append(ExportFolder.File(name: name, bytes: Data(IndentedJSON.text(json.bytes).utf8)))
   }
 
   private mutating func add(_ call: ExportedCall, _ response: InProcessClient.Response) throws {

@@ -45,7 +45,7 @@ struct Login: AccountCommand {
     } else {
       let password = try UserInput.password(fromStdin: passwordStdin)
       reply = try await account.logIn {
-        try await account.client.auth.logIn(login, password: password, device: Account.deviceName)
+        try await account.client.auth.logIn(as: login, password: password, device: Account.deviceName)
       }
     }
     try console.show(reply) { "Logged in as \($0.person.fullName) at \(account.server)." }

@@ -28,7 +28,7 @@ struct AnswerCommand: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     let reply = try await account.responses.reply {
-      try await account.client.events.answer(event.id, AnswerStatus(rawValue: choice.rawValue), plusOnes: plusOnes)
+      try await account.client.events.answer(AnswerStatus(rawValue: choice.rawValue), to: event.id, plusOnes: plusOnes)
     }
     try console.show(reply) { event in
       let name = EventText(event: event).name

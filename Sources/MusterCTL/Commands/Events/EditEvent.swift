@@ -81,7 +81,7 @@ struct EditEvent: AccountCommand {
     if let start = edit.startTime { try PlannedTime(zoneNamed: nil).confirm(start, isConfirmed: yes) }
     // The new end depends on the old times.
     let reply = try await account.responses.reply {
-      try await account.client.events.edit(old.id, edit, ifVersion: old.version)
+      try await account.client.events.edit(old.id, applying: edit, ifVersion: old.version)
     }
     try console.show(reply) { new in
       let changes = FieldChangeText().text(of: try FieldChangeText.changes(from: old, to: new))

@@ -16,7 +16,7 @@ struct JoinCommand: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     guard let token = LinkMatch.token(in: link) else { throw Failure.usage("\"\(link)\" is not a share link.") }
-    let reply = try await account.responses.reply { try await account.client.links.join(token) }
+    let reply = try await account.responses.reply { try await account.client.links.join(using: token) }
     try console.show(reply) { event in
       let name = EventText(event: event).name
       return switch event.myStatus {

@@ -12,7 +12,7 @@ struct FindCommand: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     if let query {
-      let reply = try await account.responses.reply { try await account.client.users.search(query, limit: 50) }
+      let reply = try await account.responses.reply { try await account.client.users.search(for: query, limit: 50) }
       try console.show(reply, orNote: "No user has a name like this.") { people in
         Table(
           [.init("USERNAME"), .init("NAME", .flexible)],

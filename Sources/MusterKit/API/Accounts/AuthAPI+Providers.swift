@@ -29,25 +29,25 @@ extension AuthAPI {
   /// - Throws: ``MusterError``: `identity-taken`, `already-linked`, `wrong-password`, `wrong-code`,
   ///   `identity-not-proven`
   public func linkApple(
-    idToken: String, nonce: String? = nil, authorizationCode: String? = nil, _ reauthentication: Reauthentication?
+    idToken: String, nonce: String? = nil, authorizationCode: String? = nil, reauthentication: Reauthentication?
   ) async throws {
     try await link("/apple", idToken, nonce, authorizationCode, reauthentication)
   }
 
   /// Links a Google identity to the caller's account. Throws the same as for Apple.
-  public func linkGoogle(idToken: String, nonce: String? = nil, _ reauthentication: Reauthentication?) async throws {
+  public func linkGoogle(idToken: String, nonce: String? = nil, reauthentication: Reauthentication?) async throws {
     try await link("/google", idToken, nonce, nil, reauthentication)
   }
 
   /// Unlinks the Apple identity from the caller's account.
   ///
   /// - Throws: ``MusterError``: `last-way-in`, `wrong-password`, `wrong-code`, `identity-not-proven`
-  public func unlinkApple(_ reauthentication: Reauthentication?) async throws {
+  public func unlinkApple(reauthentication: Reauthentication?) async throws {
     try await unlink("/apple", reauthentication)
   }
 
   /// Unlinks the Google identity from the caller's account. Throws the same as for Apple.
-  public func unlinkGoogle(_ reauthentication: Reauthentication?) async throws {
+  public func unlinkGoogle(reauthentication: Reauthentication?) async throws {
     try await unlink("/google", reauthentication)
   }
 

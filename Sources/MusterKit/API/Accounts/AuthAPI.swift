@@ -31,7 +31,7 @@ public struct AuthAPI: Sendable {
   ///
   /// - Parameter login: the username or the e-mail address.
   /// - Throws: ``MusterError``: `wrong-credentials`, `too-many-attempts`, `busy`
-  public func logIn(_ login: String, password: String, device: String? = nil) async throws -> User {
+  public func logIn(as login: String, password: String, device: String? = nil) async throws -> User {
     let members = ["login": login, "password": password, "device": device]
     var call = try APICall.auth("/login", members.compactMapValues { $0 })
     call.repeats = .always
@@ -91,7 +91,7 @@ public struct AuthAPI: Sendable {
   ///
   /// - Parameter reauthentication: the current password or a mailed code.
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `no-password`, `email-unverified`, `invalid-fields`
-  public func changePassword(to newPassword: String, _ reauthentication: Reauthentication?) async throws {
+  public func changePassword(to newPassword: String, reauthentication: Reauthentication?) async throws {
     var members = reauthentication?.members(password: "currentPassword", idToken: "idToken", nonce: "nonce") ?? [:]
     members["newPassword"] = newPassword
     try await caller.send(.auth("/password", members, isAuthenticated: true))

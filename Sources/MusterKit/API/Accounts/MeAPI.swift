@@ -62,7 +62,7 @@ public struct MeAPI: Sendable {
   /// - Parameter reauthentication: nil only for an account without any other way to log in.
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `identity-not-proven`, `no-password`,
   ///   `email-unverified`
-  public func delete(_ reauthentication: Reauthentication?) async throws {
+  public func delete(reauthentication: Reauthentication?) async throws {
     var call = APICall(method: "DELETE", path: "/users/me")
     try call.setBody(reauthentication?.members(password: "password", idToken: "idToken", nonce: "nonce") ?? [:])
     try await caller.send(call)

@@ -22,7 +22,7 @@ public struct EventLinksAPI: Sendable {
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`, `too-many-links`, `event-cancelled`,
   ///   `event-archived`, `invalid-fields`
   public func create(
-    _ draft: ShareLinkDraft, to event: UUID, key: IdempotencyKey = .random()
+    _ draft: ShareLinkDraft, for event: UUID, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
     try await caller.get(.write("POST", "/events/\(event.wire)/links", draft, key: key))
   }
@@ -33,7 +33,7 @@ public struct EventLinksAPI: Sendable {
   ///   `event-archived`, `invalid-fields`
   @discardableResult
   public func edit(
-    _ id: UUID, of event: UUID, _ edit: ShareLinkEdit, key: IdempotencyKey = .random()
+    _ id: UUID, of event: UUID, applying edit: ShareLinkEdit, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
     try await caller.get(.write("PATCH", "/events/\(event.wire)/links/\(id.wire)", edit, key: key))
   }

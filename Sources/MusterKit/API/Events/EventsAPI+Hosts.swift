@@ -35,10 +35,10 @@ extension EventsAPI {
   ///   `no-room` if there is no room for the group
   @discardableResult
   public func setAnswer(
-    _ status: AnswerStatus, of guestID: UUID, to id: UUID, key: IdempotencyKey = .random()
+    of guestID: UUID, at id: UUID, to answer: AnswerStatus, key: IdempotencyKey = .random()
   ) async throws -> Event {
     try await caller.get(
-      .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": status], key: key))
+      .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": answer], key: key))
   }
 
   /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies.
@@ -57,7 +57,7 @@ extension EventsAPI {
   /// - Returns: the number of reminded guests.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`, `answers-closed`
   @discardableResult
-  public func remind(_ id: UUID, key: IdempotencyKey = .random()) async throws -> Int {
+  public func remindGuests(of id: UUID, key: IdempotencyKey = .random()) async throws -> Int {
     let reminded: Reminded = try await caller.get(.write("POST", "/events/\(id.wire)/reminders", key: key))
     return reminded.reminded
   }
@@ -66,7 +66,7 @@ extension EventsAPI {
   ///
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `invalid-fields`
   @discardableResult
-  public func duplicate(_ id: UUID, _ copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
+  public func duplicate(_ id: UUID, as copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("POST", "/events/\(id.wire)/duplicate", copy, key: key))
   }
 

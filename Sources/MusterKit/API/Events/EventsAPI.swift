@@ -53,7 +53,7 @@ public struct EventsAPI: Sendable {
   ///   `event-archived`, `invalid-fields`
   @discardableResult
   public func edit(
-    _ id: UUID, _ edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
+    _ id: UUID, applying edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
     var call = try APICall.write("PATCH", "/events/\(id.wire)", edit, key: key)
     call.headers["If-Match"] = version.map { "\"\($0)\"" }
@@ -108,16 +108,16 @@ public struct EventsAPI: Sendable {
   ///   for more people
   @discardableResult
   public func answer(
-    _ id: UUID, _ status: AnswerStatus, plusOnes: Int? = nil, key: IdempotencyKey = .random()
+    _ answer: AnswerStatus, to id: UUID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    let body = Answer(status: status, plusOnes: plusOnes)
+    let body = Answer(status: answer, plusOnes: plusOnes)
     return try await caller.get(.write("PUT", "/events/\(id.wire)/invitations/me", body, key: key))
   }
 
   /// The event as an iCalendar object (RFC 5545).
   ///
   /// - Throws: ``MusterError``: `event-not-found`
-  public func calendar(_ id: UUID) async throws -> String {
+  public func calendar(of id: UUID) async throws -> String {
     var call = APICall.get("/events/\(id.wire)/calendar.ics")
     call.expected = .calendar
     return String(decoding: try await caller.read(call), as: UTF8.self)

@@ -10,7 +10,7 @@ public struct LinksAPI: Sendable {
   /// - Throws: ``MusterError``: `link-not-found`, `link-only-shows`, `link-expired`, `link-full`, `own-event`,
   ///   `event-cancelled`, `event-archived`
   @discardableResult
-  public func join(_ token: String, key: IdempotencyKey = .random()) async throws -> Event {
+  public func join(using token: String, key: IdempotencyKey = .random()) async throws -> Event {
     let allowed = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     let part = token.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
     return try await caller.get(.write("POST", "/links/\(part)/join", key: key))

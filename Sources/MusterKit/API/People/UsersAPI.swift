@@ -19,7 +19,7 @@ public struct UsersAPI: Sendable {
 
   /// Users whose names are similar to `query`, the best matches first. Without those whose ``User/findableBy`` does not
   /// include the caller.
-  public func search(_ query: String, limit: Int? = nil) async throws -> [Person] {
+  public func search(for query: String, limit: Int? = nil) async throws -> [Person] {
     let page: Page<Person> = try await caller.get(
       .get("/users", [("query", query), ("limit", limit.map(String.init))]))
     return page.items

@@ -4,43 +4,75 @@ extension PreviewWorld {
   private static let participantsShown = 20
   private static let participantsListed = 5
 
-  mutating func event(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
+  mutating func event(_ request: PreviewRequest) throws -> TransportResponse {
+    let words = request.words
     guard words.count > 1 else {
-      return try request.method == "POST" ? .json(create(request), status: 201) : listEvents(request)
+      guard request.method == "POST" else { return try listEvents(request) }
+      let id = newID()
+      try perform(.createEvent(try request.read(defaults: ["inviteeIds": .array([])]), temporaryID: id))
+      return try shown(id, status: 201)
     }
-    guard let id = UUID(uuidString: words[1]), let found = (events + past).first(where: { $0.id == id }) else {
-      throw Problem.missing(.eventNotFound)
-    }
+    let id = try request.id(1, else: .eventNotFound)
     switch (request.method, words.count > 2 ? words[2] : "", words.count > 3 ? words[3] : "") {
-    case ("GET", "", _): return try .json(withParticipants(found, atMost: Self.participantsShown))
-    case ("GET", "invitations", _): return try list(guests[id] ?? [], request)
+    case ("GET", "", _): break
+    case ("GET", "invitations", _):
+      _ = try lists.event(id)
+      return try list((lists.surroundings?.guests[id] ?? []).sorted { $0.id.wire < $1.id.wire }, request)
     case ("GET", "calendar.ics", _): return try exported(request, else: .eventNotFound)
-    case (_, "links", let link): return try links(of: found, request, link.isEmpty ? nil : link)
     case ("GET", "host-offers", ""):
-      try checkIsHosted(found)
+      _ = try lists.hostedEvent(id)
       return try list([HostOffer](), request)
-    case ("POST", "reminders", ""): return try .json(remind(found))
+    case (_, "links", _): return try links(of: id, request)
+    case ("POST", "reminders", ""):
+      // Each guest is reminded once a day.
+      let new = Set(try lists.reminded(of: id, at: now)).subtracting(reminded[id] ?? [])
+      reminded[id, default: []].formUnion(new)
+      return try .json(["reminded": new.count])
     case ("POST", "duplicate", ""):
-      let copy = try duplicate(found, request)
-      return try .json(withParticipants(copy, atMost: Self.participantsShown), status: 201)
-    case ("PUT", "hosts", let user): try addHost(user, to: found)
-    case ("DELETE", "hosts", let user):
-      try removeHost(user, from: found)
+      let copy = newID()
+      try lists.duplicate(id, try request.read(defaults: ["invite": .bool(false)]), as: copy, now)
+      return try shown(copy, status: 201)
+    case ("PUT", "hosts", _): try lists.checkOffer(to: request.id(3, else: .userNotFound), at: id)
+    case ("DELETE", "hosts", _):
+      try lists.removeHost(request.id(3, else: .userNotFound), from: id)
       return .noContent
-    case ("PUT", "invitations", "me"): try answer(found, request)
-    case ("PUT", "invitations", let guest): try setAnswer(of: guest, at: found, request)
-    case ("PATCH", "", _): try edit(found, request)
-    case ("DELETE", "", _): try cancel(found, request)
-    case ("POST", "invitations", ""): try invite(to: found, request)
-    case ("POST", "invitations", let guest): try approve(guest, at: found)
-    case ("DELETE", "invitations", let guest): try withdraw(guest, from: found)
+    case ("PUT", "invitations", "me"):
+      let answer: Answer = try request.read()
+      try perform(.answer(answer.status, to: id, plusOnes: answer.plusOnes))
+    case ("PUT", "invitations", _):
+      let answer: Answer = try request.read()
+      try lists.setAnswer(answer.status, of: request.id(3, else: .guestNotFound), at: id, now)
+    case ("POST", "invitations", ""):
+      let body: [String: [UUID]] = try request.read()
+      try perform(.invite(body["userIds"] ?? [], to: id))
+    case ("POST", "invitations", _): try lists.approve(request.id(3, else: .guestNotFound), at: id, now)
+    case ("DELETE", "invitations", _): try perform(.withdraw(request.id(3, else: .userNotFound), from: id))
+    case ("PATCH", "", _):
+      try perform(.editEvent(id, applying: try request.read(), ifVersion: version(of: id, in: request)))
+    case ("DELETE", "", _): try perform(.cancelEvent(id, ifVersion: version(of: id, in: request)))
     default: throw Problem.missing(.routeNotFound)
     }
-    guard let changed = events.first(where: { $0.id == id }) else { throw Problem.missing(.eventNotFound) }
-    return try .json(withParticipants(changed, atMost: Self.participantsShown))
+    return try shown(id)
+  }
+
+  private struct Answer: Decodable {
+    let status: AnswerStatus
+    let plusOnes: Int?
+  }
+
+  /// The event's own version if the request names it, and otherwise another one that it names.
+  private func version(of id: UUID, in request: PreviewRequest) throws -> Int? {
+    guard let versions = request.versions else { return nil }
+    let mine = try lists.event(id).version
+    return versions.contains(mine) ? mine : versions.first ?? 0
+  }
+
+  private func shown(_ id: UUID, status: Int = 200) throws -> TransportResponse {
+    try .json(withParticipants(lists.event(id), atMost: Self.participantsShown), status: status)
   }
 
   func invitations(_ request: PreviewRequest) throws -> TransportResponse {
+    let invitations = lists.invitations ?? []
     if let status = request.query["status"] {
       return try list(invitations.filter { $0.status.rawValue == status }, request)
     }
@@ -54,8 +86,9 @@ extension PreviewWorld {
   }
 
   private func listEvents(_ request: PreviewRequest) throws -> TransportResponse {
-    var shown = request.query["when"] == "past" ? past : events
-    if let ids = request.ids { shown = ids.compactMap { id in (events + past).first { $0.id == id } } }
+    let past = lists.surroundings?.past ?? []
+    var shown = request.query["when"] == "past" ? past : lists.events ?? []
+    if let ids = request.ids { shown = ids.compactMap { try? lists.event($0) } }
     if request.query["include"] == "participants" {
       return try list(shown.map { withParticipants($0, atMost: Self.participantsListed) }, request)
     }
@@ -63,117 +96,33 @@ extension PreviewWorld {
     return try list(.events, request)
   }
 
-  /// Those who are going come first, and those who have declined are left out.
+  /// Those who are going come first, and those who wait for approval or have declined come last.
   private func withParticipants(_ event: Event, atMost limit: Int) -> Event {
-    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .pending, .invited]
+    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .invited]
+    let guests = lists.surroundings?.guests[event.id] ?? []
+    let rest = guests.filter { !order.contains($0.status) }
     var event = event
-    event.participants = Array(
-      order.flatMap { status in (guests[event.id] ?? []).filter { $0.status == status } }.prefix(limit))
+    let first = order.flatMap { status in guests.filter { $0.status == status } }
+    event.participants = Array((first + rest).prefix(limit))
     return event
   }
 
-  // MARK: Writes
-
-  private mutating func answer(_ event: Event, _ request: PreviewRequest) throws {
-    guard event.myRole == .guest else {
-      throw Problem.preview(.ownEvent, 409, "You are a host of this event, not a guest.")
+  private mutating func links(of event: UUID, _ request: PreviewRequest) throws -> TransportResponse {
+    guard request.words.count > 3 else {
+      guard request.method == "POST" else { return try list(lists.links(of: event), request) }
+      let id = newID()
+      let url = export.baseURL.appendingPathComponent("e/\(id.wire)")
+      let draft: ShareLinkDraft = try request.read(defaults: ["shows": .string(ShareLink.Shows.counts.rawValue)])
+      return try .json(lists.createLink(draft, id: id, url: url, at: event, now), status: 201)
     }
-    try checkIsOpen(event)
-    let body: JSONValue = try request.read()
-    let answer = AnswerStatus(rawValue: body["status"]?.string ?? "")
-    var plusOnes: Int?
-    if case .integer(let number)? = body["plusOnes"] { plusOnes = number }
-    try checkPlusOnes(plusOnes, at: event)
-    guard let new = event.outcome(of: answer, plusOnes: plusOnes) else {
-      throw Problem.preview(.noRoom, 409, "The event has no room for that many more people.")
+    let id = try request.id(3, else: .linkNotFound)
+    switch request.method {
+    case "PATCH": return try .json(lists.editLink(id, of: event, try request.read(), now))
+    case "DELETE":
+      let removesVisitors = request.query["visitors"] == "remove"
+      try lists.revokeLink(id, of: event, removingVisitors: removesVisitors, now)
+      return .noContent
+    default: return try .json(lists.link(id, of: event))
     }
-    guard new != (event.myStatus, event.myPlusOnes) else { return }
-    change(event.id) { event in
-      event.counts?.add(-(1 + event.myPlusOnes), to: event.myStatus.rawValue)
-      (event.myStatus, event.myPlusOnes) = new
-      event.counts?.add(1 + event.myPlusOnes, to: event.myStatus.rawValue)
-    }
-    let me = me.id
-    guests[event.id] = guests[event.id]?.map { guest in
-      guard guest.user?.id == me else { return guest }
-      var guest = guest
-      (guest.status, guest.plusOnes) = (InvitationStatus(rawValue: new.status.rawValue), new.plusOnes)
-      guest.answeredAt = now
-      return guest
-    }
-    touch(.events, .invitations)
-  }
-
-  private mutating func create(_ request: PreviewRequest) throws -> Event {
-    let draft: EventDraft = try request.read()
-    let id = newID()
-    let invited = try friends(draft.inviteeIds, field: "inviteeIds")
-    let event = Event(
-      id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
-      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
-      maxPlusOnes: draft.maxPlusOnes ?? 0, creator: me.person, hosts: [me.person], myRole: .creator, myStatus: .creator,
-      createdAt: now, updatedAt: now,
-      counts: Counts(invited: invited.count))
-    guests[id] = invited
-    events.append(event)
-    sortEvents()
-    touch(.events)
-    return withParticipants(event, atMost: Self.participantsShown)
-  }
-
-  private mutating func edit(_ event: Event, _ request: PreviewRequest) throws {
-    try checkIsHosted(event, request)
-    try checkIsOpen(event)
-    let edit: EventEdit = try request.read()
-    let now = now
-    change(event.id) { event in
-      event.title = edit.title ?? event.title
-      event.note = edit.note.applied(to: event.note)
-      event.startTime = edit.startTime ?? event.startTime
-      event.endTime = edit.endTime.applied(to: event.endTime)
-      event.timeZone = edit.timeZone ?? event.timeZone
-      event.location = edit.location.applied(to: event.location)
-      event.capacity = edit.capacity.applied(to: event.capacity)
-      event.maxPlusOnes = edit.maxPlusOnes ?? event.maxPlusOnes
-      event.version += 1
-      event.updatedAt = now
-    }
-    sortEvents()
-    touch(.events)
-  }
-
-  private mutating func cancel(_ event: Event, _ request: PreviewRequest) throws {
-    try checkIsMine(event, request)
-    guard event.status != .cancelled else { return }
-    try checkIsOpen(event)
-    change(event.id) { event in
-      event.status = .cancelled
-      event.version += 1
-    }
-    touch(.events)
-  }
-
-  private mutating func invite(to event: Event, _ request: PreviewRequest) throws {
-    try checkIsHosted(event)
-    try checkIsOpen(event)
-    let body: [String: [UUID]] = try request.read()
-    let present = Set((guests[event.id] ?? []).map(\.id))
-    let new = try friends(body["userIds"] ?? [], field: "userIds").filter { !present.contains($0.id) }
-    guests[event.id, default: []] += new
-    change(event.id) { $0.counts?.invited += new.count }
-    touch(.events)
-  }
-
-  private mutating func withdraw(_ guest: String, from event: Event) throws {
-    try checkIsHosted(event)
-    guard let gone = guests[event.id]?.first(where: { $0.id.wire == guest.lowercased() }) else { return }
-    try checkIsOpen(event)
-    remove(gone, from: event.id)
-    touch(.events)
-  }
-
-  mutating func remove(_ guest: Guest, from event: UUID) {
-    guests[event]?.removeAll { $0.id == guest.id }
-    change(event) { $0.counts?.add(-(1 + guest.plusOnes), to: guest.status.rawValue) }
   }
 }

@@ -21,24 +21,19 @@ extension PreviewWorld {
   func items(of collection: CacheCollection) throws -> [Item] {
     switch collection {
     case .profile: [try Item("me", me)]
-    case .friends: try friends.map { try Item($0.id.wire, $0) }
-    case .friendRequests: try incoming.map { try Item($0.id.wire, $0) }
-    case .sentFriendRequests: try sent.map { try Item($0.id.wire, $0) }
-    case .events: try events.map { try Item($0.id.wire, $0) }
-    case .invitations: try invitations.map { try Item($0.id.wire, $0) }
-    case .blocks: try blocks.map { try Item($0.id.wire, $0) }
-    case .notifications: try notifications.map { try Item($0.id.wire, $0) }
-    case .notificationPreferences: [try Item("me", preferences)]
+    case .friends: try items(lists.friends)
+    case .friendRequests: try items(lists.friendRequests)
+    case .sentFriendRequests: try items(lists.sentFriendRequests)
+    case .events: try items(lists.events)
+    case .invitations: try items(lists.invitations)
+    case .blocks: try items(lists.blocks)
+    case .notifications: try items(lists.notifications)
+    case .notificationPreferences: [try Item("me", lists.notificationPreferences)]
     }
   }
 
-  /// The invitations to live events, newest first.
-  var invitations: [Invitation] {
-    events.compactMap { event in
-      invitedAt[event.id].map {
-        Invitation(event: event, status: InvitationStatus(rawValue: event.myStatus.rawValue), invitedAt: $0)
-      }
-    }.sorted { ($0.invitedAt, $0.id.wire) > ($1.invitedAt, $1.id.wire) }
+  private func items(_ models: [some Encodable & Identifiable<UUID>]?) throws -> [Item] {
+    try (models ?? []).map { try Item($0.id.wire, $0) }
   }
 
   /// A page of a collection's list.
@@ -49,7 +44,7 @@ extension PreviewWorld {
       let first = Int(request.query["cursor"].flatMap(Self.offset) ?? 0)
       page.digests = all[min(first, all.count)...].prefix(page.items.count).map(\.digest)
     }
-    if collection == .notifications { page.unread = notifications.count { $0.readAt == nil } }
+    if collection == .notifications { page.unread = unread }
     return try .json(page)
   }
 

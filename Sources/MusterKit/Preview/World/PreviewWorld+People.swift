@@ -1,32 +1,54 @@
 import Foundation
 
 extension PreviewWorld {
-  mutating func user(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
+  mutating func user(_ request: PreviewRequest) throws -> TransportResponse {
+    let words = request.words
     switch (request.method, words.count > 1 ? words[1] : "", words.count > 2 ? words[2] : "") {
     case ("GET", "", _): return try list(search(request), request)
-    case ("GET", "recommended", _): return try list(recommended, request)
-    case ("GET", "me", ""): return try .json(me)
+    case ("GET", "recommended", _): return try list(lists.surroundings?.recommended ?? [], request)
+    case ("GET", "me", ""): break
     case ("GET", "me", "export"): return try .json(["profile": me])
-    case ("PATCH", "me", ""): return try .json(edit(request))
+    case ("PATCH", "me", ""):
+      let edit: ProfileEdit = try request.read()
+      try perform(.editProfile(edit))
+      if let email = edit.email { lists.profile?.pendingEmail = email }
+      // The response has the new stamp.
+      settle()
     case ("PUT", "me", "picture"):
       // Image views can load it without a service.
-      me.pictureUrl = URL(string: "data:image/png;base64," + request.body.base64EncodedString())
-      touch(.profile)
-      return try .json(me)
+      lists.profile?.pictureUrl = URL(string: "data:image/png;base64," + request.body.base64EncodedString())
+      settle()
     case ("DELETE", "me", "picture"):
-      me.pictureUrl = nil
-      touch(.profile)
+      lists.profile?.pictureUrl = nil
+      return .noContent
+    case ("GET", "me", "calendar"): return try shownCalendarLink()
+    case ("POST", "me", "calendar"):
+      let file = "calendars/\(newID().wire).ics"
+      let url = export.baseURL.appendingPathComponent(file)
+      let webcal = URL(string: "webcal" + url.absoluteString.drop { $0 != ":" }) ?? url
+      calendarLink = CalendarLink(url: url, webcalUrl: webcal, createdAt: now)
+      return try .json(calendarLink, status: 201)
+    case ("DELETE", "me", "calendar"):
+      calendarLink = nil
       return .noContent
     case ("DELETE", "me", ""): return .noContent
-    case ("GET", let id, ""):
-      guard let profile = UUID(uuidString: id).flatMap({ profiles[$0] }) else { throw Problem.missing(.userNotFound) }
+    case ("GET", _, ""):
+      let id = try request.id(1, else: .userNotFound)
+      guard let profile = lists.surroundings?.people[id] else { throw Problem.missing(.userNotFound) }
       return try .json(profile)
     default: throw Problem.missing(.routeNotFound)
     }
+    return try .json(me)
   }
 
-  mutating func people(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
-    let id = words.count > 1 ? UUID(uuidString: words[1]) : nil
+  private func shownCalendarLink() throws -> TransportResponse {
+    if let calendarLink { return try .json(calendarLink) }
+    let nothing: JSONValue = .object(["url": .null, "webcalUrl": .null, "createdAt": .null])
+    return try .json(nothing)
+  }
+
+  mutating func people(_ request: PreviewRequest) throws -> TransportResponse {
+    let words = request.words
     switch (request.method, words[0], words.count > 2 ? words[2] : "") {
     case ("GET", "friends", _): return try list(.friends, request)
     case ("GET", "blocks", _): return try list(.blocks, request)
@@ -37,125 +59,83 @@ extension PreviewWorld {
       case RequestDirection.filtered.rawValue: return try list([FriendRequest](), request)
       default: return try list(.friendRequests, request)
       }
-    case ("GET", "friend-requests", _):
-      guard let found = (incoming + sent + closed).first(where: { $0.id == id }) else {
-        throw Problem.missing(.friendRequestNotFound)
-      }
-      return try .json(found)
-    case ("POST", "friend-requests", ""): return try ask(request)
-    case ("POST", "friend-requests", "accept"): return try .json(close(id, in: \.incoming, as: .accepted))
-    case ("POST", "friend-requests", "decline"): return try .json(close(id, in: \.incoming, as: .declined))
-    case ("DELETE", "friend-requests", _): return try .json(close(id, in: \.sent, as: .cancelled))
-    case ("DELETE", "friends", _): part(from: id)
-    case ("PUT", "blocks", _): block(id)
-    case ("DELETE", "blocks", _): unblock(id)
+    case ("GET", "friend-requests", _): return try shownRequest(request)
+    case ("POST", "friend-requests", "") where words.count == 1: return try sendRequest(request)
+    case ("POST", "friend-requests", "accept"): try perform(.acceptRequest(request.id(1, else: .friendRequestNotFound)))
+    case ("POST", "friend-requests", "decline"):
+      try perform(.declineRequest(request.id(1, else: .friendRequestNotFound)))
+    case ("DELETE", "friend-requests", _): try perform(.cancelRequest(request.id(1, else: .friendRequestNotFound)))
+    case ("DELETE", "friends", _):
+      try perform(.endFriendship(with: request.id(1, else: .userNotFound)))
+      return .noContent
+    case ("PUT", "blocks", _):
+      let id = try request.id(1, else: .userNotFound)
+      let profile = id == me.id ? me.person : lists.surroundings?.people[id]?.person
+      // An unknown id gets the same response as a hidden user's.
+      if let profile { try perform(.block(profile)) }
+      return .noContent
+    case ("DELETE", "blocks", _):
+      try perform(.unblock(request.id(1, else: .userNotFound)))
+      return .noContent
     default: throw Problem.missing(.routeNotFound)
     }
-    return .noContent
+    return try shownRequest(request)
+  }
+
+  private func shownRequest(_ request: PreviewRequest) throws -> TransportResponse {
+    let id = try request.id(1, else: .friendRequestNotFound)
+    let open = (lists.friendRequests ?? []) + (lists.sentFriendRequests ?? [])
+    guard let found = (open + (lists.surroundings?.closed ?? [])).first(where: { $0.id == id }) else {
+      throw Problem.missing(.friendRequestNotFound)
+    }
+    return try .json(found)
+  }
+
+  private mutating func sendRequest(_ request: PreviewRequest) throws -> TransportResponse {
+    let body: [String: UUID] = try request.read()
+    let receiver = body["receiverId"] ?? UUID()
+    let theirs = lists.friendRequests?.first { $0.sender.id == receiver }
+    let mine = lists.sentFriendRequests?.first { $0.receiver.id == receiver }
+    let person = receiver == me.id ? me.person : lists.surroundings?.people[receiver]?.person
+    let id = newID()
+    try perform(.sendRequest(to: person ?? Person(id: receiver, username: "", displayName: ""), temporaryID: id))
+    if let theirs {
+      // Both have asked, and both are notified.
+      let banner = InboxItem.friends(theirs.sender, id: id, now)
+      lists.notifications?.insert(banner, at: 0)
+      return try .json(lists.surroundings?.closed.last)
+    }
+    if let mine { return try .json(mine) }
+    return try .json(lists.sentFriendRequests?.first, status: 201)
   }
 
   /// Friends come first, as in the service. The match is simpler: a part of a name.
-  private func search(_ request: PreviewRequest) -> [Person] {
-    if let ids = request.ids { return ids.compactMap { profiles[$0]?.person } }
-    let query = request.query["query"] ?? ""
-    let found = profiles.values.filter { profile in
-      profile.id != me.id
-        && [profile.username, profile.displayName].contains {
-          $0.range(of: query, options: [.caseInsensitive, .diacriticInsensitive]) != nil
-        }
+  private func search(_ request: PreviewRequest) throws -> [Person] {
+    let people = lists.surroundings?.people ?? [:]
+    if let ids = request.ids { return ids.compactMap { people[$0]?.person } }
+    guard let query = request.query["query"] else { throw Problem.invalid("query", .required, "is required") }
+    let found = people.values.filter { profile in
+      [profile.username, profile.displayName].contains {
+        $0.range(of: query, options: [.caseInsensitive, .diacriticInsensitive]) != nil
+      }
     }
     let sorted = found.sorted {
       ($0.friendship == .friends ? 0 : 1, $0.username) < ($1.friendship == .friends ? 0 : 1, $1.username)
     }
     return sorted.map(\.person)
   }
-
-  private mutating func edit(_ request: PreviewRequest) throws -> User {
-    let edit: ProfileEdit = try request.read()
-    me.username = edit.username ?? me.username
-    me.displayName = edit.displayName ?? me.displayName
-    me.bio = edit.bio.applied(to: me.bio)
-    me.pendingEmail = edit.email ?? me.pendingEmail
-    me.requestsFrom = edit.requestsFrom ?? me.requestsFrom
-    me.findableBy = edit.findableBy ?? me.findableBy
-    touch(.profile)
-    return me
-  }
-
-  private mutating func ask(_ request: PreviewRequest) throws -> TransportResponse {
-    let body: [String: UUID] = try request.read()
-    guard let other = body["receiverId"].flatMap({ profiles[$0] }), other.id != me.id else {
-      throw Problem.missing(.userNotFound)
-    }
-    if friends.contains(where: { $0.id == other.id }) {
-      throw Problem.preview(.alreadyFriends, 409, "You are already friends.")
-    }
-    if let pending = sent.first(where: { $0.receiver.id == other.id }) { return try .json(pending) }
-    if let theirs = incoming.first(where: { $0.sender.id == other.id }) {
-      return try .json(close(theirs.id, in: \.incoming, as: .accepted))
-    }
-    let new = FriendRequest(id: newID(), sender: me.person, receiver: other.person, createdAt: now)
-    sent.insert(new, at: 0)
-    profiles[other.id]?.friendship = .requested
-    recommended.removeAll { $0.id == other.id }
-    touch(.sentFriendRequests)
-    return try .json(new, status: 201)
-  }
-
-  /// Closes a pending request. The same verb again changes nothing.
-  private mutating func close(
-    _ id: UUID?, in list: WritableKeyPath<PreviewWorld, [FriendRequest]>, as status: FriendRequestStatus
-  ) throws -> FriendRequest {
-    if let before = closed.first(where: { $0.id == id }) {
-      guard before.status != status else { return before }
-      throw Problem.preview(.friendRequestClosed, 409, "The friend request is already \(before.status.rawValue).")
-    }
-    guard let place = self[keyPath: list].firstIndex(where: { $0.id == id }) else {
-      throw Problem.missing(.friendRequestNotFound)
-    }
-    var request = self[keyPath: list].remove(at: place)
-    request.status = status
-    closed.append(request)
-    let other = request.sender.id == me.id ? request.receiver : request.sender
-    profiles[other.id]?.friendship = status == .accepted ? .friends : .none
-    if status == .accepted {
-      // Newest first, as in the service.
-      friends.insert(Friend(user: other, since: now), at: 0)
-      touch(.friends)
-    }
-    touch(request.sender.id == me.id ? .sentFriendRequests : .friendRequests)
-    return request
-  }
-
-  private mutating func part(from id: UUID?) {
-    guard let id, friends.contains(where: { $0.id == id }) else { return }
-    friends.removeAll { $0.id == id }
-    profiles[id]?.friendship = .none
-    touch(.friends)
-  }
-
-  private mutating func block(_ id: UUID?) {
-    guard let id, let person = profiles[id]?.person, id != me.id else { return }
-    part(from: id)
-    incoming.removeAll { $0.sender.id == id }
-    sent.removeAll { $0.receiver.id == id }
-    recommended.removeAll { $0.id == id }
-    profiles[id] = nil
-    blocks.insert(Block(user: person, since: now), at: 0)
-    touch(.blocks, .friendRequests, .sentFriendRequests)
-  }
-
-  private mutating func unblock(_ id: UUID?) {
-    guard let user = blocks.first(where: { $0.id == id })?.user else { return }
-    blocks.removeAll { $0.id == id }
-    profiles[user.id] = PublicProfile(
-      id: user.id, username: user.username, displayName: user.displayName, pictureUrl: user.pictureUrl)
-    touch(.blocks)
-  }
 }
 
 extension PublicProfile {
   fileprivate var person: Person {
     Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl)
+  }
+}
+
+extension InboxItem {
+  fileprivate static func friends(_ person: Person, id: UUID, _ time: Date) -> InboxItem {
+    InboxItem(
+      id: id, createdAt: time, type: .friendAccepted, message: "You and \(person.displayName) are now friends.",
+      locKey: "friend-accepted", locArgs: [person.displayName], userId: person.id, actor: person.displayName)
   }
 }

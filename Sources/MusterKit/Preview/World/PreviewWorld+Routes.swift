@@ -1,35 +1,48 @@
 import Foundation
 
 extension PreviewWorld {
-  /// Carries out a request.
+  /// Carries out a request, wholly or not at all.
   mutating func response(to request: PreviewRequest) -> TransportResponse {
     do {
-      return try route(request)
+      try export.rules.check(request)
+      var new = self
+      let response = try new.route(request)
+      new.settle()
+      self = new
+      return response
     } catch let problem as Problem {
       return .problem(problem)
     } catch {
-      return .problem(.preview(.internalError, 500, "\(error)"))
+      return .problem(.refused(.internalError, 500, "\(error)"))
     }
   }
 
   private mutating func route(_ request: PreviewRequest) throws -> TransportResponse {
-    let words = request.words
-    switch words.first {
-    case "auth": return try account(request, words)
-    case "users": return try user(request, words)
-    case "friends", "friend-requests", "blocks": return try people(request, words)
-    case "events": return try event(request, words)
+    switch request.words.first {
+    case "auth": return try account(request)
+    case "users": return try user(request)
+    case "friends", "friend-requests", "blocks": return try people(request)
+    case "events": return try event(request)
     case "invitations": return try invitations(request)
-    case "notifications", "notification-preferences": return try inbox(request, words)
-    case "devices": return try device(request, words)
+    case "links":
+      try lists.checkJoining(by: request.words.count > 1 ? request.words[1] : "")
+      return .noContent
+    case "notifications", "notification-preferences": return try inbox(request)
+    case "devices": return try device(request)
     case "proposals":
       guard request.method == "GET" else { throw Problem.missing(.proposalNotFound) }
       return try list([Proposal](), request)
-    case "reports": return try .json(report(request), status: 201)
+    case "reports": return try report(request)
     case "cache": return try validation(request)
     case "pictures": return try exported(request, else: .pictureNotFound)
     default: throw Problem.missing(.routeNotFound)
     }
+  }
+
+  /// Carries out a write, unless the rules refuse it.
+  mutating func perform(_ write: Write) throws {
+    if let refusal = lists.refusal(of: write, at: now) { throw refusal }
+    lists.apply(write, at: now)
   }
 
   /// A response of the export as it is.
@@ -43,9 +56,10 @@ extension PreviewWorld {
   }
 
   /// All logins succeed, and all mails count as sent.
-  private mutating func account(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
-    switch words.dropFirst().joined(separator: "/") {
-    case "login", "register", "refresh", "code/confirm": return try .json(tokens(isNew: nil))
+  private func account(_ request: PreviewRequest) throws -> TransportResponse {
+    switch request.words.dropFirst().joined(separator: "/") {
+    case "login", "refresh", "code/confirm": return try .json(tokens(isNew: nil))
+    case "register": return try .json(tokens(isNew: nil), status: 201)
     case "apple", "google":
       guard request.method == "POST" else { return .noContent }
       return try .json(tokens(isNew: false))
@@ -63,8 +77,8 @@ extension PreviewWorld {
       isNew: isNew)
   }
 
-  private mutating func device(_ request: PreviewRequest, _ words: [String]) throws -> TransportResponse {
-    switch (request.method, words.count) {
+  private mutating func device(_ request: PreviewRequest) throws -> TransportResponse {
+    switch (request.method, request.words.count) {
     case ("GET", 1): return try list(devices, request)
     case ("PUT", 1):
       let new: DeviceRegistration = try request.read()
@@ -78,17 +92,28 @@ extension PreviewWorld {
           name: device.name, localizes: device.localizes, createdAt: now, current: true), at: 0)
       return try .json(device, status: 201)
     default:
-      devices.removeAll { $0.id.wire == words.last }
+      let id = try request.id(1, else: .deviceNotFound)
+      guard devices.contains(where: { $0.id == id }) else { throw Problem.missing(.deviceNotFound) }
+      devices.removeAll { $0.id == id }
       return .noContent
     }
   }
 
-  private mutating func report(_ request: PreviewRequest) throws -> Report {
+  /// The same report again returns the open one.
+  private mutating func report(_ request: PreviewRequest) throws -> TransportResponse {
     let body: JSONValue = try request.read()
-    return Report(
-      id: newID(), userId: body["userId"]?.string.flatMap(UUID.init(uuidString:)),
-      eventId: body["eventId"]?.string.flatMap(UUID.init(uuidString:)),
-      guestId: body["guestId"]?.string.flatMap(UUID.init(uuidString:)),
+    func id(_ name: String) -> UUID? { body[name]?.string.flatMap(UUID.init(uuidString:)) }
+    if let event = id("eventId") { _ = try lists.event(event) }
+    if let guest = id("guestId") {
+      let isShown = lists.surroundings?.guests.values.joined().contains { $0.id == guest && $0.user == nil }
+      guard isShown == true else { throw Problem.missing(.guestNotFound) }
+    }
+    let new = Report(
+      id: newID(), userId: id("userId"), eventId: id("eventId"), guestId: id("guestId"),
       reason: ReportReason(rawValue: body["reason"]?.string ?? ""), text: body["text"]?.string, createdAt: now)
+    let same = reports.first { ($0.userId, $0.eventId, $0.guestId) == (new.userId, new.eventId, new.guestId) }
+    if let same { return try .json(same) }
+    reports.append(new)
+    return try .json(new, status: 201)
   }
 }

@@ -1,107 +1,75 @@
 import Foundation
 
-/// What a preview's user sees: the exported demo, and what the preview has changed since.
+/// A preview's service: what the user sees, and a reader of requests. The exported demo is where it begins.
 struct PreviewWorld: Sendable {
   let export: PreviewExport
-  var me: User
-  var friends: [Friend]
-  var incoming: [FriendRequest]
-  var sent: [FriendRequest]
-  /// Requests that were accepted, declined or cancelled.
-  var closed: [FriendRequest] = []
-  /// Live events without participants, by their start.
-  var events: [Event]
-  var past: [Event]
-  /// The guest lists.
-  var guests: [UUID: [Guest]]
-  /// The share links of events that the user hosts.
-  var links: [UUID: [ShareLink]] = [:]
-  /// When the user was invited to live events.
-  var invitedAt: [UUID: Date]
-  var blocks: [Block]
-  /// The inbox, newest first.
-  var notifications: [InboxItem]
-  var preferences: NotificationPreferences
-  /// Everyone whom the user sees.
-  var profiles: [UUID: PublicProfile]
-  var recommended: [Recommendation]
+  /// With everything that the rules ask for.
+  var lists: Lists
   var devices: [Device]
-  private(set) var stamps: [CacheCollection: Stamp] = [:]
+  var calendarLink: CalendarLink?
+  /// The guests who were reminded to answer, by their events.
+  var reminded: [UUID: Set<UUID>] = [:]
+  var reports: [Report] = []
+  private(set) var stamps: [CacheCollection: Stamp]
 
-  /// Collections that have changed since ``takeChanges()``.
-  private var changed: Set<CacheCollection> = []
+  /// The lists that have these stamps.
+  private var settled: Lists
+  /// What the streams have not got yet.
+  private var news: [Data] = []
   private var lastStamp = 0
   private var lastID = 0
 
   /// - Throws: an error of Foundation if the export is not complete.
   init(_ export: PreviewExport) throws {
     self.export = export
-    me = try export.read("/users/me")
-    let friends: Page<Friend> = try export.read("/friends")
-    let incoming: Page<FriendRequest> = try export.read("/friend-requests?direction=incoming")
-    let sent: Page<FriendRequest> = try export.read("/friend-requests?direction=sent")
-    let events: Page<Event> = try export.read("/events")
-    let past: Page<Event> = try export.read("/events?when=past")
-    let invitations: Page<Invitation> = try export.read("/invitations")
-    let blocks: Page<Block> = try export.read("/blocks")
-    let inbox: Page<InboxItem> = try export.read("/notifications")
-    let recommended: Page<Recommendation> = try export.read("/users/recommended")
     let devices: Page<Device> = try export.read("/devices")
-    preferences = try export.read("/notification-preferences")
-    (self.friends, self.incoming, self.sent) = (friends.items, incoming.items, sent.items)
-    (self.events, self.past, self.blocks, notifications) = (events.items, past.items, blocks.items, inbox.items)
-    (self.recommended, self.devices) = (recommended.items, devices.items)
-    invitedAt = Dictionary(invitations.items.map { ($0.id, $0.invitedAt) }) { first, _ in first }
-    guests = [:]
-    for event in events.items + past.items {
-      let list: Page<Guest> = try export.read("/events/\(event.id.wire)/invitations")
-      guests[event.id] = list.items
-      let links = "/events/\(event.id.wire)/links"
-      if export.call("GET", "/api/v1" + links) != nil {
-        let list: Page<ShareLink> = try export.read(links)
-        self.links[event.id] = list.items
-      }
-    }
-    profiles = [:]
-    for call in export.calls where call.method == "GET" && call.status == 200 {
-      guard call.path.hasPrefix("/api/v1/users/"), UUID(uuidString: String(call.path.dropFirst(14))) != nil else {
-        continue
-      }
-      let profile: PublicProfile = try export.read(String(call.path.dropFirst(7)))
-      profiles[profile.id] = profile
-    }
-    stamps = [
-      .profile: me.timestamp, .friends: friends.timestamp, .friendRequests: incoming.timestamp,
-      .sentFriendRequests: sent.timestamp, .events: events.timestamp, .invitations: invitations.timestamp,
-      .blocks: blocks.timestamp, .notifications: inbox.timestamp, .notificationPreferences: preferences.timestamp,
-    ].compactMapValues { $0 }
+    self.devices = devices.items
+    (lists, stamps) = try export.lists()
+    settled = lists
   }
 
   /// The time of everything that a preview changes.
   var now: Date { export.time }
 
-  /// Records that collections have changed.
-  mutating func touch(_ collections: CacheCollection...) {
-    for collection in collections {
-      lastStamp += 1
-      let fraction = String(lastStamp)
-      // Later than all stamps of the export, which are within its second.
-      let second = WireTime.text(now + 1).dropLast()
-      let zeros = String(repeating: "0", count: max(0, 6 - fraction.count))
-      stamps[collection] = Stamp(rawValue: "\(second).\(zeros)\(fraction)Z")
-      changed.insert(collection)
-    }
-    me.timestamp = stamps[.profile]
-    preferences.timestamp = stamps[.notificationPreferences]
+  var me: User {
+    lists.profile ?? User(id: export.user, username: "", displayName: "", createdAt: now)
   }
 
-  /// The events of the stream for what has changed since the last call.
-  mutating func takeChanges() -> [Data] {
-    guard !changed.isEmpty else { return [] }
-    let moved = Dictionary(uniqueKeysWithValues: changed.map { ($0.rawValue, stamps[$0]) })
-    changed = []
-    guard let json = try? JSONEncoder.muster().encode(moved) else { return [] }
-    return [Data("event: changed\ndata: \(String(decoding: json, as: UTF8.self))\n\n".utf8)]
+  /// Moves the stamps of collections that respond differently than before, and notes what the streams send about it.
+  mutating func settle() {
+    let moved = CacheCollection.allCases.filter { !lists.has($0, of: settled) }
+    guard !moved.isEmpty else { return }
+    let known = Set((settled.notifications ?? []).map(\.id))
+    // The oldest first, as they have arrived.
+    for item in (lists.notifications ?? []).reversed() where !known.contains(item.id) {
+      note("notification", item, id: String(Int(item.createdAt.timeIntervalSince1970 * 1_000_000)))
+    }
+    for collection in moved { stamps[collection] = nextStamp() }
+    lists.profile?.timestamp = stamps[.profile]
+    lists.notificationPreferences?.timestamp = stamps[.notificationPreferences]
+    note("changed", Dictionary(uniqueKeysWithValues: moved.map { ($0.rawValue, stamps[$0]) }))
+    settled = lists
+  }
+
+  private mutating func nextStamp() -> Stamp {
+    lastStamp += 1
+    let fraction = String(lastStamp)
+    // Later than all stamps of the export, which are within its second.
+    let second = WireTime.text(now + 1).dropLast()
+    let zeros = String(repeating: "0", count: max(0, 6 - fraction.count))
+    return Stamp(rawValue: "\(second).\(zeros)\(fraction)Z")
+  }
+
+  private mutating func note(_ event: String, _ value: some Encodable, id: String? = nil) {
+    guard let json = try? JSONEncoder.muster().encode(value) else { return }
+    let place = id.map { "id: \($0)\n" } ?? ""
+    news.append(Data("\(place)event: \(event)\ndata: \(String(decoding: json, as: UTF8.self))\n\n".utf8))
+  }
+
+  /// The events of the stream since the last call.
+  mutating func takeNews() -> [Data] {
+    defer { news = [] }
+    return news
   }
 
   /// An id for something new: the same in each run of a preview.
@@ -110,5 +78,56 @@ struct PreviewWorld: Sendable {
     let digits = String(lastID, radix: 16)
     let id = "01900000-0000-7000-9000-" + String(repeating: "0", count: max(0, 12 - digits.count)) + digits
     return UUID(uuidString: id) ?? UUID()
+  }
+}
+
+extension Lists {
+  /// Whether a collection is the same as in other lists.
+  fileprivate func has(_ collection: CacheCollection, of other: Lists) -> Bool {
+    var mixed = other
+    mixed.set(collection, from: self)
+    return mixed == other
+  }
+}
+
+extension PreviewExport {
+  /// The demo as the user sees it, with its stamps.
+  fileprivate func lists() throws -> (lists: Lists, stamps: [CacheCollection: Stamp]) {
+    var lists = Lists()
+    var stamps: [CacheCollection: Stamp] = [:]
+    func items<Item: Codable & Sendable>(_ path: String, _ collection: CacheCollection? = nil) throws -> [Item] {
+      let page: Page<Item> = try read(path)
+      if let collection { stamps[collection] = page.timestamp }
+      return page.items
+    }
+    let profile: User = try read("/users/me")
+    let preferences: NotificationPreferences = try read("/notification-preferences")
+    (lists.profile, lists.notificationPreferences) = (profile, preferences)
+    (stamps[.profile], stamps[.notificationPreferences]) = (profile.timestamp, preferences.timestamp)
+    lists.friends = try items("/friends", .friends)
+    lists.friendRequests = try items("/friend-requests?direction=incoming", .friendRequests)
+    lists.sentFriendRequests = try items("/friend-requests?direction=sent", .sentFriendRequests)
+    lists.events = try items("/events", .events)
+    lists.invitations = try items("/invitations", .invitations)
+    lists.blocks = try items("/blocks", .blocks)
+    lists.notifications = try items("/notifications", .notifications)
+    var surroundings = Surroundings()
+    surroundings.past = try items("/events?when=past")
+    surroundings.recommended = try items("/users/recommended")
+    for event in (lists.events ?? []) + surroundings.past {
+      let path = "/events/\(event.id.wire)"
+      surroundings.guests[event.id] = try items("\(path)/invitations")
+      let hasLinks = call("GET", "/api/v1\(path)/links") != nil
+      if hasLinks { surroundings.links[event.id] = try items("\(path)/links") }
+    }
+    for call in calls where call.method == "GET" && call.status == 200 {
+      guard call.path.hasPrefix("/api/v1/users/"), UUID(uuidString: String(call.path.dropFirst(14))) != nil else {
+        continue
+      }
+      let person: PublicProfile = try read(String(call.path.dropFirst(7)))
+      if person.id != profile.id { surroundings.people[person.id] = person }
+    }
+    lists.surroundings = surroundings
+    return (lists, stamps)
   }
 }

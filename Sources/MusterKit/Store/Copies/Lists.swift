@@ -11,6 +11,8 @@ struct Lists: Sendable, Hashable {
   var blocks: [Block]?
   var notifications: [InboxItem]?
   var notificationPreferences: NotificationPreferences?
+  /// Nil in the store.
+  var surroundings: Surroundings?
 }
 
 extension Lists {

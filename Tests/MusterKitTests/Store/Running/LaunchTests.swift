@@ -22,7 +22,7 @@ import Testing
     let fresh = transport.takeSent()
     #expect(fresh.count == 1 && bytes(fresh) < full / 6, "\(bytes(fresh)) of \(full)")
 
-    try await ben.client.events.edit(events[17].id, EventEdit(title: "Changed"))
+    try await ben.client.events.edit(events[17].id, applying: EventEdit(title: "Changed"))
     _ = try await shared.quiet()
     try phone.relaunch()
     try await phone.store.refresh()
@@ -52,11 +52,11 @@ import Testing
       try await phone.expectTruth()
 
       // Changes within the first 500, beyond them, and at the border.
-      try await ben.client.events.edit(events[3].id, EventEdit(title: "Changed 3"))
-      try await ben.client.events.edit(events[540].id, EventEdit(title: "Changed 540"))
+      try await ben.client.events.edit(events[3].id, applying: EventEdit(title: "Changed 3"))
+      try await ben.client.events.edit(events[540].id, applying: EventEdit(title: "Changed 540"))
       try await ben.client.events.withdraw(ana.id, from: events[200].id)
       try await ben.client.events.edit(
-        events[550].id, EventEdit(startTime: events[0].startTime.addingTimeInterval(-3600)))
+        events[550].id, applying: EventEdit(startTime: events[0].startTime.addingTimeInterval(-3600)))
       try phone.relaunch()
       try await phone.store.refresh()
       #expect(phone.store.events.items.count == 559)

@@ -18,7 +18,7 @@ import Testing
     try await run { test, server in
       test.store.start()
       try await test.wait { test.store.events.isUpToDate }
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       try await test.wait { test.store.outbox.pending.isEmpty && test.store.events.isUpToDate }
       #expect(test.store.events.items.map(\.myStatus) == [.going])
       #expect(server.received(\.isWrite).count == 1)
@@ -84,7 +84,7 @@ import Testing
       #expect(test.store.events.isUpToDate)
       test.store.stop()
       #expect(!test.store.events.isUpToDate && test.store.events.items.count == 1)
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       try await test.store.refresh()
       #expect(test.store.events.isUpToDate && server.received().count <= count + 4)
     }
@@ -95,7 +95,7 @@ import Testing
       test.store.start()
       try await test.wait { test.store.events.isUpToDate }
       server.fail { _ in .status(401, .sessionEnded) }
-      try await test.store.perform(.answer(event: event.id, .going))
+      try await test.store.perform(.answer(.going, to: event.id))
       try await test.wait { test.store.isLoggedOut }
       #expect(test.store.outbox.pending.count == 1 && test.store.events.items.map(\.myStatus) == [.going])
       #expect(!test.store.life.isRunning && !test.store.friends.isUpToDate)

@@ -23,7 +23,7 @@ struct AnswerForGuest: AccountCommand {
     let event = try await account.changeableEvent(named: event.name)
     let guest = try await account.guest(named: guest.name, of: event)
     let reply = try await account.responses.reply {
-      try await account.client.events.setAnswer(AnswerStatus(rawValue: choice.rawValue), of: guest.id, to: event.id)
+      try await account.client.events.setAnswer(of: guest.id, at: event.id, to: AnswerStatus(rawValue: choice.rawValue))
     }
     try console.show(reply) {
       "Set the answer of \(guest.fullName) to \(EventText(event: $0).name): \(choice.rawValue)."

@@ -44,7 +44,7 @@ struct DuplicateEvent: AccountCommand {
     try plan.confirm(start, isConfirmed: yes)
     let end = try plan.end(after: start, until: until, length: length)
     let copy = EventCopy(startTime: start, endTime: end.map { .set($0) } ?? .keep, invite: invite)
-    let reply = try await account.responses.reply { try await account.client.events.duplicate(event.id, copy) }
+    let reply = try await account.responses.reply { try await account.client.events.duplicate(event.id, as: copy) }
     try console.show(reply) { event in
       let count = event.counts?.invited ?? 0
       let invited = invite ? " Invited \(count == 1 ? "1 guest" : "\(count) guests")." : ""

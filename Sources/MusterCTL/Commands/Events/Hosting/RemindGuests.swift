@@ -11,7 +11,7 @@ struct RemindGuests: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     let name = EventText(event: event).name
-    let reply = try await account.responses.reply { try await account.client.events.remind(event.id) }
+    let reply = try await account.responses.reply { try await account.client.events.remindGuests(of: event.id) }
     try console.show(reply) { reminded in
       switch reminded {
       case 0: "No guest of \(name) needs a reminder: all have answered, or were reminded within a day."

@@ -23,7 +23,7 @@ struct CreateLink: AccountCommand {
     let event = try await account.changeableEvent(named: event.name)
     let draft = try rules.draft()
     let reply = try await account.responses.reply {
-      try await account.client.events.links.create(draft, to: event.id)
+      try await account.client.events.links.create(draft, for: event.id)
     }
     // Alone on its line, to copy or pipe it.
     try console.show(reply) { $0.url?.absoluteString ?? "The link has no URL: the service has lost its key." }

@@ -39,7 +39,7 @@ struct EditLink: AccountCommand {
     let event = try await account.event(named: event.name)
     let id = try await account.link(named: link.name, to: event).id
     let reply = try await account.responses.reply {
-      try await account.client.events.links.edit(id, of: event.id, edit)
+      try await account.client.events.links.edit(id, of: event.id, applying: edit)
     }
     try console.show(reply) { "Changed the link to \(EventText(event: event).name): \($0.rulesText)." }
   }

@@ -1,0 +1,192 @@
+import Foundation
+
+extension Lists {
+  mutating func answer(_ answer: AnswerStatus, to id: UUID, plusOnes: Int?, at time: Date) {
+    guard let event = try? event(id), let new = try? party(after: answer, bringing: plusOnes, at: id, time),
+      new != event.myParty
+    else { return }
+    move(me: new, at: id)
+    if let me = profile?.id { changeGuest(me, at: id) { $0.become(new, at: time) } }
+    promoteWaiting(at: id, after: event.myParty, time)
+  }
+
+  /// Adds an event of the user's own, unless it is there.
+  mutating func createEvent(_ draft: EventDraft, id: UUID, at time: Date) {
+    guard let profile, let events, !events.contains(where: { $0.id == id }) else { return }
+    let event = Event(
+      id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
+      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
+      maxPlusOnes: draft.maxPlusOnes ?? 0, creator: profile.person, hosts: [profile.person], myRole: .creator,
+      myStatus: .creator, answerBy: draft.answerBy, createdAt: time, updatedAt: time,
+      counts: Counts(invited: Set(draft.inviteeIds).count))
+    self.events?.append(event)
+    sortEvents()
+    let guests = invited(draft.inviteeIds)
+    surroundings?.guests[id] = guests
+  }
+
+  mutating func editEvent(_ id: UUID, _ edit: EventEdit, at time: Date) {
+    guard let before = try? event(id) else { return }
+    changeEvent(id) { $0.apply(edit, at: time) }
+    if edit.startTime != nil { sortEvents() }
+    guard let after = try? event(id) else { return }
+    if after.capacity != before.capacity || after.end > before.end { promoteWaiting(at: id, time) }
+  }
+
+  mutating func cancelEvent(_ id: UUID, at time: Date) {
+    guard let event = try? event(id), event.status != .cancelled else { return }
+    changeEvent(id) { $0.cancel(at: time) }
+  }
+
+  /// Only if the guest list is known: lists show counts, and the service alone knows who is a guest already.
+  mutating func invite(_ users: [UUID], to id: UUID) {
+    guard let guests = surroundings?.guests[id], let event = try? event(id) else { return }
+    let present = Set(guests.map(\.id) + event.hosts.map(\.id))
+    let new = invited(users.filter { !present.contains($0) })
+    surroundings?.guests[id]?.append(contentsOf: new)
+    changeEvent(id) { $0.counts?.invited += new.count }
+  }
+
+  mutating func withdraw(_ guest: UUID, from id: UUID, at time: Date) {
+    guard let gone = surroundings?.guests[id]?.first(where: { $0.id == guest }) else { return }
+    leave([gone], from: id, at: time)
+  }
+
+  /// The friends with these ids, as new guests.
+  private func invited(_ users: [UUID]) -> [Guest] {
+    (friends ?? []).filter { users.contains($0.id) }.map {
+      Guest(id: $0.id, user: $0.user, name: $0.user.displayName, status: .invited)
+    }
+  }
+
+  // MARK: Guests
+
+  /// Guests leave, and the places that become free go to those who wait.
+  mutating func leave(_ gone: [Guest], from id: UUID, at time: Date) {
+    surroundings?.guests[id]?.removeAll { guest in gone.contains { $0.id == guest.id } }
+    changeEvent(id) { event in
+      for guest in gone { event.counts?.add(-guest.party.places, to: guest.status) }
+    }
+    if gone.contains(where: { $0.status == .going || $0.status == .waitlisted }) { promoteWaiting(at: id, time) }
+  }
+
+  /// Moves a guest, who may be the user, to another state.
+  mutating func move(_ guest: Guest, to new: Party, at id: UUID, _ time: Date) {
+    if guest.id == profile?.id {
+      move(me: new, at: id)
+    } else {
+      changeEvent(id) { $0.count(guest.party, as: new) }
+    }
+    changeGuest(guest.id, at: id) { $0.become(new, at: time) }
+  }
+
+  private mutating func move(me new: Party, at id: UUID) {
+    changeEvent(id) { event in
+      event.count(event.myParty, as: new)
+      (event.myStatus, event.myPlusOnes) = (MyStatus(rawValue: new.status.rawValue), new.plusOnes)
+    }
+    for index in (invitations ?? []).indices where invitations?[index].event.id == id {
+      invitations?[index].status = new.status
+    }
+  }
+
+  private mutating func changeGuest(_ guest: UUID, at id: UUID, _ change: (inout Guest) -> Void) {
+    guard let place = surroundings?.guests[id]?.firstIndex(where: { $0.id == guest }) else { return }
+    if var changed = surroundings?.guests[id]?[place] {
+      change(&changed)
+      surroundings?.guests[id]?[place] = changed
+    }
+  }
+
+  /// Gives free places to those who wait, if the party may have freed some.
+  mutating func promoteWaiting(at id: UUID, after old: Party, _ time: Date) {
+    if old.status == .going || old.status == .waitlisted { promoteWaiting(at: id, time) }
+  }
+
+  /// Gives free places to those who wait, as far as the guests are known. An event that is over promotes no one.
+  private mutating func promoteWaiting(at id: UUID, _ time: Date) {
+    guard let event = try? event(id), event.end > time, event.status != .cancelled else { return }
+    let waiting = (surroundings?.guests[id] ?? []).filter { $0.status == .waitlisted }.sorted {
+      ($0.answeredAt ?? .distantPast, $0.id.wire) < ($1.answeredAt ?? .distantPast, $1.id.wire)
+    }
+    for guest in places(of: event, time).promoted(from: waiting.map { ($0, $0.party) }) {
+      // The time when they asked for a place stays.
+      move(guest, to: Party(status: .going, plusOnes: guest.plusOnes), at: id, guest.answeredAt ?? time)
+    }
+  }
+
+  // MARK: Places in the lists
+
+  /// Changes an event wherever it stands.
+  mutating func changeEvent(_ id: UUID, _ change: (inout Event) -> Void) {
+    for index in (events ?? []).indices where events?[index].id == id {
+      events?[index].change(change)
+    }
+    for index in (invitations ?? []).indices where invitations?[index].event.id == id {
+      invitations?[index].event.change(change)
+    }
+  }
+
+  /// The order of the service: by start, then by id.
+  mutating func sortEvents() {
+    events?.sort { ($0.startTime, $0.id.wire) < ($1.startTime, $1.id.wire) }
+  }
+}
+
+extension Event {
+  /// Without an end, an event counts as 6 hours long.
+  var end: Date { endTime ?? startTime.addingTimeInterval(6 * 3600) }
+
+  fileprivate mutating func change(_ change: (inout Event) -> Void) { change(&self) }
+
+  fileprivate mutating func count(_ old: Party, as new: Party) {
+    counts?.add(-old.places, to: old.status)
+    counts?.add(new.places, to: new.status)
+  }
+
+  fileprivate mutating func cancel(at time: Date) {
+    status = .cancelled
+    version += 1
+    updatedAt = time
+  }
+
+  fileprivate mutating func apply(_ edit: EventEdit, at time: Date) {
+    let before = self
+    if let title = edit.title { self.title = title }
+    if let startTime = edit.startTime { self.startTime = startTime }
+    if let timeZone = edit.timeZone { self.timeZone = timeZone }
+    if let maxPlusOnes = edit.maxPlusOnes { self.maxPlusOnes = maxPlusOnes }
+    note = edit.note.applied(to: note)
+    endTime = edit.endTime.applied(to: endTime)
+    location = edit.location.applied(to: location)
+    capacity = edit.capacity.applied(to: capacity)
+    answerBy = edit.answerBy.applied(to: answerBy)
+    guard self != before else { return }
+    version += 1
+    updatedAt = time
+  }
+}
+
+extension Guest {
+  var party: Party { Party(status: status, plusOnes: plusOnes) }
+
+  fileprivate mutating func become(_ new: Party, at time: Date) {
+    // A guest who waits already keeps their place in the line.
+    if status != .waitlisted || new.status != .waitlisted { answeredAt = time }
+    (status, plusOnes) = (new.status, new.plusOnes)
+  }
+}
+
+extension Counts {
+  mutating func add(_ places: Int, to status: InvitationStatus) {
+    switch status {
+    case .invited: invited = max(0, invited + places)
+    case .going: going = max(0, going + places)
+    case .maybe: maybe = max(0, maybe + places)
+    case .declined: declined = max(0, declined + places)
+    case .waitlisted: waitlisted = max(0, waitlisted + places)
+    case .pending: pending = max(0, pending + places)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+
+/// What hosts do besides the writes of an outbox. Each checks the rules first.
+extension Lists {
+  private static let maximumLinks = 20
+
+  /// Offers a friend or a guest the role of a co-host. An offer changes nothing that its sender sees.
+  func checkOffer(to user: UUID, at id: UUID) throws(Problem) {
+    let event = try ownEvent(id)
+    try checkIsSeen(user)
+    if event.hosts.contains(where: { $0.id == user }) { return }
+    try checkIsOpen(event)
+    let isGuest = surroundings?.guests[id]?.contains { $0.id == user } == true
+    if !isGuest && friends?.contains(where: { $0.id == user }) != true {
+      throw .invalid("userId", .notAFriend, "is neither a friend nor a guest")
+    }
+  }
+
+  mutating func removeHost(_ user: UUID, from id: UUID) throws(Problem) {
+    let isSelf = user == profile?.id
+    let event = isSelf ? try hostedEvent(id) : try ownEvent(id)
+    if isSelf && event.myRole == .creator || event.creator?.id == user {
+      throw .invalid("userId", .notAllowed, "must not be the creator")
+    }
+    guard event.hosts.contains(where: { $0.id == user }) else { return }
+    try checkIsOpen(event)
+    if isSelf {
+      // Without the role, the user is no longer part of the event.
+      events?.removeAll { $0.id == id }
+      notifications?.removeAll { $0.eventId == id }
+    } else {
+      changeEvent(id) { $0.hosts.removeAll { $0.id == user } }
+    }
+  }
+
+  mutating func setAnswer(_ answer: AnswerStatus, of guest: UUID, at id: UUID, _ time: Date) throws(Problem) {
+    let event = try hostedEvent(id)
+    let guest = try self.guest(guest, of: id)
+    try checkIsOpen(event)
+    let new: Party
+    do {
+      new = try places(of: event, time).party(after: answer, from: guest.party, isSetByHost: true)
+    } catch {
+      throw error.problem
+    }
+    guard new != guest.party else { return }
+    move(guest, to: new, at: id, time)
+    promoteWaiting(at: id, after: guest.party, time)
+  }
+
+  mutating func approve(_ guest: UUID, at id: UUID, _ time: Date) throws(Problem) {
+    let event = try hostedEvent(id)
+    let guest = try self.guest(guest, of: id)
+    guard guest.status == .pending else { return }
+    try checkIsOpen(event)
+    if event.end <= time { throw .refused(.eventArchived, 409, "The event is over and can no longer change.") }
+    guard guest.user == nil else {
+      return move(guest, to: Party(status: .invited, plusOnes: guest.plusOnes), at: id, time)
+    }
+    do {
+      // No list says which answer a visitor wants. Most who ask want to come.
+      move(guest, to: try places(of: event, time).party(after: .going, admitting: guest.party), at: id, time)
+    } catch {
+      throw error.problem
+    }
+  }
+
+  /// The guests who are reminded to answer.
+  func reminded(of id: UUID, at time: Date) throws(Problem) -> [UUID] {
+    let event = try hostedEvent(id)
+    try checkIsOpen(event)
+    if event.startTime <= time || event.answerBy.map({ $0 < time }) == true {
+      throw Places.Refusal.answersClosed.problem
+    }
+    return (surroundings?.guests[id] ?? []).filter { $0.status == .invited && $0.user != nil }.map(\.id)
+  }
+
+  mutating func duplicate(_ id: UUID, _ copy: EventCopy, as newID: UUID, _ time: Date) throws(Problem) {
+    let event = try hostedEvent(id)
+    let shift = copy.startTime.timeIntervalSince(event.startTime)
+    let end = copy.endTime.applied(to: event.endTime?.addingTimeInterval(shift))
+    try checkTimes(copy.startTime, end, nil)
+    let guests = (surroundings?.guests[id] ?? []).map(\.id)
+    let answerBy = event.answerBy?.addingTimeInterval(shift)
+    let draft = EventDraft(
+      title: event.title, note: event.note, startTime: copy.startTime, endTime: end, timeZone: event.timeZone,
+      location: event.location, capacity: event.capacity, answerBy: answerBy.flatMap { $0 > time ? $0 : nil },
+      maxPlusOnes: event.maxPlusOnes,
+      inviteeIds: copy.invite ? (friends ?? []).map(\.id).filter { guests.contains($0) } : [])
+    createEvent(draft, id: newID, at: time)
+  }
+
+  private func guest(_ guest: UUID, of id: UUID) throws(Problem) -> Guest {
+    guard let found = surroundings?.guests[id]?.first(where: { $0.id == guest }) else { throw .missing(.guestNotFound) }
+    return found
+  }
+
+  // MARK: Links
+
+  /// The links of an event that the user hosts.
+  func links(of id: UUID) throws(Problem) -> [ShareLink] {
+    _ = try hostedEvent(id)
+    return surroundings?.links[id] ?? []
+  }
+
+  func link(_ link: UUID, of id: UUID) throws(Problem) -> ShareLink {
+    guard let found = try links(of: id).first(where: { $0.id == link }) else { throw .missing(.linkNotFound) }
+    return found
+  }
+
+  mutating func createLink(
+    _ draft: ShareLinkDraft, id: UUID, url: URL, at event: UUID, _ time: Date
+  ) throws(Problem) -> ShareLink {
+    try Self.check(draft.expiresAt, time)
+    try checkIsOpen(try hostedEvent(event))
+    // Expired links make room for new ones.
+    let known = try links(of: event)
+    let open = known.count < Self.maximumLinks ? known : known.filter { $0.expiresAt.map { $0 > time } ?? true }
+    guard open.count < Self.maximumLinks else {
+      throw .refused(.tooManyLinks, 409, "An event has at most \(Self.maximumLinks) links.")
+    }
+    let link = ShareLink(
+      id: id, url: url, kind: draft.kind, shows: draft.shows, expiresAt: draft.expiresAt, maxGuests: draft.maxGuests,
+      maxPlusOnes: draft.maxPlusOnes ?? 0, email: draft.email ?? .optional, approval: draft.approval ?? true,
+      createdAt: time)
+    surroundings?.links[event] = open + [link]
+    return link
+  }
+
+  mutating func editLink(
+    _ id: UUID, of event: UUID, _ edit: ShareLinkEdit, _ time: Date
+  ) throws(Problem) -> ShareLink {
+    if case .set(let end) = edit.expiresAt { try Self.check(end, time) }
+    let hosted = try hostedEvent(event)
+    var link = try link(id, of: event)
+    try checkIsOpen(hosted)
+    link.kind = edit.kind ?? link.kind
+    link.shows = edit.shows ?? link.shows
+    link.expiresAt = edit.expiresAt.applied(to: link.expiresAt)
+    link.maxGuests = edit.maxGuests.applied(to: link.maxGuests)
+    link.maxPlusOnes = edit.maxPlusOnes ?? link.maxPlusOnes
+    link.email = edit.email ?? link.email
+    link.approval = edit.approval ?? link.approval
+    let links = try links(of: event).map { $0.id == id ? link : $0 }
+    surroundings?.links[event] = links
+    return link
+  }
+
+  /// Revokes a link. No list says who came through it, so all visitors leave if its visitors shall.
+  mutating func revokeLink(
+    _ id: UUID, of event: UUID, removingVisitors: Bool, _ time: Date
+  ) throws(Problem) {
+    let hosted = try hostedEvent(event)
+    if removingVisitors { try checkIsOpen(hosted) }
+    surroundings?.links[event]?.removeAll { $0.id == id }
+    guard removingVisitors else { return }
+    leave((surroundings?.guests[event] ?? []).filter { $0.user == nil }, from: event, at: time)
+  }
+
+  /// The event behind a link. A preview knows the links of hosted events only, and a host is no guest.
+  func checkJoining(by token: String) throws(Problem) {
+    let known = surroundings?.links.values.joined().contains { $0.url?.lastPathComponent == token }
+    guard known == true else { throw .missing(.linkNotFound) }
+    throw .refused(.ownEvent, 409, "You are a host of this event, not a guest.")
+  }
+
+  private static func check(_ expiry: Date?, _ time: Date) throws(Problem) {
+    if let expiry, expiry <= time { throw .invalid("expiresAt", .outOfRange, "must be in the future") }
+  }
+}

@@ -1,0 +1,181 @@
+import Foundation
+
+extension Lists {
+  /// Why the service refuses a write, as far as these lists tell.
+  ///
+  /// - Parameter time: when the user made it.
+  func refusal(of write: Write, at time: Date) -> Problem? {
+    do {
+      try check(write, at: time)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func check(_ write: Write, at time: Date) throws(Problem) {
+    switch write {
+    case .answer(let answer, let id, let plusOnes): _ = try party(after: answer, bringing: plusOnes, at: id, time)
+    case .acceptRequest(let id): try checkRequest(id, in: friendRequests, closesAs: .accepted)
+    case .declineRequest(let id): try checkRequest(id, in: friendRequests, closesAs: .declined)
+    case .cancelRequest(let id): try checkRequest(id, in: sentFriendRequests, closesAs: .cancelled)
+    case .sendRequest(let person, _): try checkRequest(to: person.id)
+    case .endFriendship(let user): try checkIsSeen(user)
+    case .block(let person):
+      if person.id == profile?.id { throw .invalid("userId", .notAllowed, "must be another user") }
+    case .createEvent(let draft, _):
+      try checkTimes(draft.startTime, draft.endTime, draft.answerBy)
+      try checkAreFriends(draft.inviteeIds, at: nil, field: "inviteeIds")
+    case .editEvent(let id, let edit, let version): try check(edit, of: id, ifVersion: version)
+    case .cancelEvent(let id, let version): try checkCancelling(id, ifVersion: version)
+    case .invite(let users, let id):
+      try checkIsOpen(try hostedEvent(id))
+      try checkAreFriends(users, at: id, field: "userIds")
+    case .withdraw(let guest, let id):
+      let event = try hostedEvent(id)
+      // Without the guest, the call changes nothing.
+      if surroundings?.guests[id]?.contains(where: { $0.id == guest }) != false { try checkIsOpen(event) }
+    case .editProfile(let edit): try check(edit)
+    case .unblock, .markRead, .markAllRead, .setPreferences: break
+    }
+  }
+
+  // MARK: Events
+
+  /// An event that the user hosts or is a guest of.
+  func event(_ id: UUID) throws(Problem) -> Event {
+    let live = events?.first { $0.id == id } ?? invitations?.first { $0.event.id == id }?.event
+    guard let event = live ?? surroundings?.past.first(where: { $0.id == id }) else { throw .missing(.eventNotFound) }
+    return event
+  }
+
+  func hostedEvent(_ id: UUID) throws(Problem) -> Event {
+    let event = try event(id)
+    guard event.myRole != .guest else { throw .refused(.notAHost, 403, "Only the hosts of the event may do this.") }
+    return event
+  }
+
+  func ownEvent(_ id: UUID) throws(Problem) -> Event {
+    let event = try event(id)
+    guard event.myRole == .creator else {
+      throw .refused(.notTheCreator, 403, "Only the creator of the event may do this.")
+    }
+    return event
+  }
+
+  func checkIsOpen(_ event: Event) throws(Problem) {
+    if event.status == .cancelled {
+      throw .refused(.eventCancelled, 409, "The event is cancelled and can no longer change.")
+    }
+    if surroundings?.past.contains(where: { $0.id == event.id }) == true {
+      throw .refused(.eventArchived, 409, "The event is over and can no longer change.")
+    }
+  }
+
+  /// What becomes of the user's answer.
+  func party(
+    after answer: AnswerStatus, bringing plusOnes: Int?, at id: UUID, _ time: Date
+  ) throws(Problem) -> Party {
+    let event = try event(id)
+    guard event.myRole == .guest else {
+      throw .refused(.ownEvent, 409, "You are a host of this event, not a guest.")
+    }
+    try checkIsOpen(event)
+    do {
+      return try places(of: event, time).party(after: answer, bringing: plusOnes, from: event.myParty)
+    } catch {
+      throw error.problem
+    }
+  }
+
+  /// An event without counts has room, as far as the lists tell.
+  func places(of event: Event, _ time: Date) -> Places {
+    let waiting = surroundings?.guests[event.id]?.filter { $0.status == .waitlisted } ?? []
+    return Places(
+      capacity: event.counts == nil ? nil : event.capacity, maxPlusOnes: event.maxPlusOnes,
+      going: event.counts?.going ?? 0, waiting: event.counts?.waitlisted ?? 0,
+      noWaitingPartyFits: !waiting.isEmpty
+        && waiting.allSatisfy { guest in event.capacity.map { guest.plusOnes >= $0 } ?? false },
+      isPast: event.answerBy.map { $0 < time } ?? false)
+  }
+
+  func checkTimes(_ start: Date, _ end: Date?, _ answerBy: Date?) throws(Problem) {
+    var errors: [FieldProblem] = []
+    if let end, end <= start { errors.append(FieldProblem("endTime", .outOfRange, "must be after startTime")) }
+    if let answerBy, answerBy > start {
+      errors.append(FieldProblem("answerBy", .outOfRange, "must not be after startTime"))
+    }
+    if !errors.isEmpty { throw .invalid(errors) }
+  }
+
+  private func check(_ edit: EventEdit, of id: UUID, ifVersion version: Int?) throws(Problem) {
+    let event = try hostedEvent(id)
+    try checkIsOpen(event)
+    if let version, version != event.version { throw .lostUpdate }
+    let start = edit.startTime ?? event.startTime
+    try checkTimes(start, edit.endTime.applied(to: event.endTime), nil)
+    try checkTimes(start, nil, edit.answerBy.applied(to: event.answerBy))
+  }
+
+  private func checkCancelling(_ id: UUID, ifVersion version: Int?) throws(Problem) {
+    let event = try ownEvent(id)
+    guard event.status != .cancelled else { return }
+    try checkIsOpen(event)
+    if let version, version != event.version { throw .lostUpdate }
+  }
+
+  /// Guests and other hosts of the event may be named again.
+  private func checkAreFriends(_ users: [UUID], at id: UUID?, field: String) throws(Problem) {
+    guard let friends else { return }
+    var known = Set(friends.map(\.id))
+    if let id {
+      known.formUnion(surroundings?.guests[id]?.compactMap { $0.user?.id } ?? [])
+      known.formUnion(try event(id).hosts.map(\.id).filter { $0 != profile?.id })
+    }
+    let strangers = users.enumerated().filter { !known.contains($0.element) }
+    guard strangers.isEmpty else {
+      throw .invalid(strangers.map { FieldProblem("\(field)[\($0.offset)]", .notAFriend, "is not a friend") })
+    }
+  }
+
+  // MARK: People
+
+  /// Closing a request again as it is closed changes nothing.
+  private func checkRequest(
+    _ id: UUID, in list: [FriendRequest]?, closesAs status: FriendRequestStatus
+  ) throws(Problem) {
+    if list?.contains(where: { $0.id == id }) == true { return }
+    let isSender = status == .cancelled
+    guard let request = surroundings?.closed.first(where: { $0.id == id }),
+      (request.sender.id == profile?.id) == isSender
+    else { throw .missing(.friendRequestNotFound) }
+    guard request.status == status else {
+      throw .refused(.friendRequestClosed, 409, "The friend request is already \(request.status.rawValue).")
+    }
+  }
+
+  private func checkRequest(to user: UUID) throws(Problem) {
+    if user == profile?.id { throw .invalid("receiverId", .notAllowed, "must be another user") }
+    try checkIsSeen(user)
+    if friends?.contains(where: { $0.id == user }) == true {
+      throw .refused(.alreadyFriends, 409, "You are already friends.")
+    }
+  }
+
+  func checkIsSeen(_ user: UUID) throws(Problem) {
+    guard let people = surroundings?.people, user != profile?.id, people[user] == nil else { return }
+    throw .missing(.userNotFound)
+  }
+
+  private func check(_ edit: ProfileEdit) throws(Problem) {
+    guard let username = edit.username?.lowercased(), username != profile?.username.lowercased() else { return }
+    if surroundings?.people.values.contains(where: { $0.username.lowercased() == username }) == true {
+      throw .refused(.usernameTaken, 409, "This username is taken.")
+    }
+  }
+}
+
+extension Event {
+  /// The user, as a guest.
+  var myParty: Party { Party(status: InvitationStatus(rawValue: myStatus.rawValue), plusOnes: myPlusOnes) }
+}
