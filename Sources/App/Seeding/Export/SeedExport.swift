@@ -80,7 +80,7 @@ public struct SeedExport: Sendable {
     replacements = [access: "preview-access-token", refresh: "preview-refresh-token"]
     try add(login, tokens)
     for call in try seed.calls(of: user) { try add(call, try await client.send(call, token: access)) }
-    add(ExportedRules(try OpenAPIDocument(yaml: Resources.openAPI).root).json, as: ExportedRules.file)
+    add(ExportedRules(try JSON(parsing: Resources.openAPIJSON.utf8)).json, as: ExportedRules.file)
     add(index, as: ExportFolder.index)
   }
 
