@@ -39,7 +39,9 @@ import Testing
 
   /// All texts of the repository, by path.
   private static func texts() -> [(path: String, text: String)] {
-    let folders = ["docs", "deploy", "Seeds", "Examples", "Sources", "Tests", "Scripts", "Benchmarks", "Migrations"]
+    let folders = [
+      "docs", "deploy", "Seeds", "Examples", "Sources", "Tests", "Scripts", "Benchmarks", "Migrations", "Plugins",
+    ]
     let single = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docker-compose.yml", "Dockerfile", "Package.swift"]
     let found = folders.flatMap { folder in
       let root = Program.checkout.appending(path: folder)
@@ -48,9 +50,9 @@ import Testing
     }
     return (found + single.map { Program.checkout.appending(path: $0).path }).compactMap { path in
       let kind = (path as NSString).pathExtension
-      guard pages.contains(kind) || others.contains(kind), !path.hasSuffix("TidyTests.swift"),
-        !path.contains("/MusterKit/Models/")
-      else { return nil }
+      guard pages.contains(kind) || others.contains(kind), !path.hasSuffix("TidyTests.swift") else {
+        return nil
+      }
       return (try? String(contentsOfFile: path, encoding: .utf8)).map { (path, $0) }
     }
   }

@@ -1,4 +1,4 @@
-/// What the response to a validation has beside the verdicts.
+/// What the response to a validation includes besides the verdicts.
 public enum CacheInclude: String, Sendable {
   /// The keys of the list as it is now, and the items that differ from the claim.
   case changes

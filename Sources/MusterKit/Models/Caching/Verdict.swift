@@ -15,7 +15,7 @@ public struct Verdict: Codable, Sendable, Hashable {
   public var keys: [String]?
   /// By key, the items whose digests differ from the claim. Only with changes.
   public var changed: [String: Changed]?
-  /// Where the list goes on after `keys`; nil if it ends there.
+  /// Where the list continues after `keys`; nil if it ends there.
   public var nextCursor: String?
   /// Keys whose items differ but did not fit into the response: ask again for them.
   public var missing: [String]?
