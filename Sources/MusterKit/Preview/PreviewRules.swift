@@ -54,7 +54,7 @@ struct PreviewRules: Decodable, Sendable {
 
   // MARK: Schemas
 
-  /// A schema with its references followed, and whether null is allowed, too.
+  /// A schema with its references followed, and whether null is also allowed.
   private func resolved(_ schema: JSONValue) -> (schema: JSONValue, allowsNull: Bool) {
     if let name = schema["$ref"]?.string?.split(separator: "/").last {
       return resolved(schemas[String(name)] ?? .object([:]))
@@ -148,14 +148,14 @@ struct PreviewRules: Decodable, Sendable {
       let names = pair + rest
       let missing = names.filter { !isGiven($0) }
       guard missing.count < names.count else { return [] }
-      return missing.map { FieldProblem(prefix + $0, .required, "must be given, too") }
+      return missing.map { FieldProblem(prefix + $0, .required, "must also be given") }
     }
     guard let choices = schema["oneOf"]?.elements else { return [] }
     let always = schema["required"]?.strings ?? []
     let names = choices.flatMap { $0["required"]?.strings ?? [] }.filter { !always.contains($0) }
     let given = names.filter(isGiven)
     guard given.count != 1 else { return [] }
-    // A flag is wrong beside others, even if it is not given.
+    // A flag is wrong next to others, even if it is not given.
     let hasFlag = choices.contains { $0["properties"]?.members?.values.contains { $0["const"] == .bool(true) } == true }
     let wrong = given.isEmpty || hasFlag ? names : given
     return wrong.map { FieldProblem(prefix + $0, given.isEmpty ? .required : .notAllowed, "exactly one must be given") }

@@ -41,7 +41,7 @@ struct Places: Sendable, Hashable {
     return new
   }
 
-  /// A party after an answer, as far as places decide: for a guest whom a host approves, too.
+  /// A party after an answer, as far as places decide: also for a guest whom a host approves.
   func party(
     after answer: AnswerStatus, bringing plusOnes: Int? = nil, admitting old: Party
   ) throws(Refusal) -> Party {
