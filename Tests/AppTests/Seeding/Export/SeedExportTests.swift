@@ -80,7 +80,7 @@ import Testing
     let calls = index["calls"].array
     let names = calls.compactMap { $0["file"].string }
     #expect(Set(names).count == names.count)
-    #expect(Set(names).union(["index.json"]) == Set(files.keys))
+    #expect(Set(names).union(["index.json", "rules.json"]) == Set(files.keys))
     let gets = calls.filter { $0["method"].string == "GET" }.compactMap { $0["path"].string }
     for path in Phone.collections.values { #expect(gets.contains("/api/v1/\(path)"), "\(path)") }
     #expect(gets.count { $0.hasSuffix("/calendar.ics") } == 16)
