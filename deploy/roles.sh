@@ -3,8 +3,10 @@
 # worker, which gets its rights from `muster migrate`. PostgreSQL's container runs this once, when it initializes its
 # first database. To set other passwords, run it again as the superuser in POSTGRES_USER.
 set -eu
-psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \
-  --set owner_password="$POSTGRES_OWNER_PASSWORD" --set service_password="$POSTGRES_SERVICE_PASSWORD" <<'SQL'
+psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres <<'SQL'
+-- Not as arguments, which every account of the machine can read.
+\getenv owner_password POSTGRES_OWNER_PASSWORD
+\getenv service_password POSTGRES_SERVICE_PASSWORD
 SELECT format('CREATE ROLE %I', name)
 FROM unnest(ARRAY['muster_owner', 'muster']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
@@ -14,7 +16,8 @@ ALTER ROLE muster LOGIN PASSWORD :'service_password';
 SELECT 'CREATE DATABASE muster OWNER muster_owner'
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
 \gexec
--- Otherwise, each role of a server may connect to each of its databases, and make temporary tables there.
+-- Otherwise, every role of the server may connect to all three, and make temporary tables there. On a server with other
+-- databases, grant CONNECT on `postgres` to the roles that need it.
 REVOKE ALL ON DATABASE muster, postgres, template1 FROM PUBLIC;
-GRANT CONNECT ON DATABASE muster TO muster;
+GRANT CONNECT ON DATABASE muster TO muster_owner, muster;
 SQL

@@ -18,7 +18,10 @@ extension Event {
     guard !differences.isEmpty else {
       // The same instant can be another reading: where the clocks skip half past two, it is half past three. Only later
       // rules make a difference, so no client has anything new to read.
-      if offsets != oldOffsets { try change.write("UPDATE events SET \(offsets.assignments) WHERE id = \(id)") }
+      if offsets != oldOffsets {
+        change.noteQuietWrite()
+        try change.write("UPDATE events SET \(offsets.assignments) WHERE id = \(id)")
+      }
       return
     }
     // If the start has not moved, guests must not get a second reminder.

@@ -92,6 +92,16 @@ struct ShareLink: Sendable {
     "(\(alias).kind = 'answer' AND coalesce(\(alias).expires_at > clock_timestamp(), true))"
   }
 
+  /// A SQL condition: whether a link still stands behind a visitor's answer. Its host can make it a link that only
+  /// shows. An answer that came before the link expired stays good.
+  ///
+  /// - Parameters:
+  ///   - alias: of `share_links`.
+  ///   - visitors: the alias of `visitors`.
+  static func supports(_ alias: SQL, answerOf visitors: SQL) -> SQL {
+    "(\(alias).kind = 'answer' AND coalesce(\(alias).expires_at > \(visitors).created_at, true))"
+  }
+
   private init(ofHosts row: Row) throws {
     try self.init(row: row)
     unmailed = try row["unmailed_count"]

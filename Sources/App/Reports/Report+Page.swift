@@ -31,6 +31,8 @@ extension Report {
 
   /// Removes what visitors have erased. Open reports stay until an operator has closed them.
   static func forget(_ visitor: Visitor.ID, in change: Change) throws {
+    // Waits for an operator who is closing one.
+    try change.write("SELECT id FROM reports WHERE visitor_id = \(visitor) ORDER BY id FOR UPDATE")
     try change.write("DELETE FROM reports WHERE visitor_id = \(visitor) AND closed_at IS NOT NULL")
   }
 }

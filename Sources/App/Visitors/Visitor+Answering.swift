@@ -137,7 +137,8 @@ extension Visitor {
 
 extension AppError {
   static let answerProposed = AppError(
-    .conflict, "answer-proposed", "The account with this e-mail address decides about this answer, in the app.")
+    .conflict, "answer-proposed", "The account with the visitor's e-mail address decides about this answer, in the app."
+  )
 }
 
 extension Event {

@@ -83,7 +83,7 @@ extension VisitorLetter {
           AND EXISTS (
             SELECT FROM share_links AS l
             JOIN event_hosts AS h ON h.event_id = l.event_id AND h.user_id = l.creator_id
-            WHERE l.id = v.link_id AND \(ShareLink.isOpen("l")) AND \(gate.mayMailStrangers("l.creator_id"))
+            WHERE l.id = v.link_id AND \(ShareLink.supports("l", answerOf: "v")) AND \(gate.mayMailStrangers("l.creator_id"))
           ) AS is_expected,
         \(Event.Plan.record("e")) AS plan,
         ARRAY(

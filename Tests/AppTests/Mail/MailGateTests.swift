@@ -511,8 +511,16 @@ import Testing
         """)
       #expect(try await ask("auth/code", from: "203.0.113.1") == 0)
       #expect(try await ask("auth/code", from: "192.0.2.1") == 1)
-      // A stranger who had a session leaves no network behind, and a network is forgotten after half a year.
+      // A network is forgotten after half a year, or when someone may have had a session there who is no longer welcome.
       #expect(try await app.value("SELECT count(*) FROM known_networks") == 3)
+      let former = try await app.send("POST", "auth/login", body: login, headers: from("198.51.100.1"))
+      #expect(try await app.value("SELECT count(*) FROM known_networks") == 4)
+      let thief = try Phone(app, "ana", former)
+      #expect(try await ana.send("DELETE", "auth/sessions/\(thief.session)").status == 204)
+      #expect(try await app.value("SELECT count(*) FROM known_networks") == 0)
+      for address in ["203.0.113.2", "203.0.114.1", "203.0.115.1"] {
+        #expect(try await app.send("POST", "auth/login", body: login, headers: from(address)).status == 200)
+      }
       try await app.database.execute("UPDATE known_networks SET seen_at = seen_at - interval '183 days'")
       _ = try await app.send("POST", "auth/login", body: login, headers: from("192.0.2.1"))
       #expect(try await KnownNetwork.purge(atMost: 10, in: app.database) == 2)

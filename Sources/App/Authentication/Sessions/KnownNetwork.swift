@@ -39,23 +39,15 @@ enum KnownNetwork {
     "EXISTS (SELECT FROM known_networks WHERE user_id = \(user) AND network = \(network))"
   }
 
-  /// A statement that forgets a user's networks: someone else may have had a session.
-  static func forgetting(of user: User.ID) -> SQL {
-    "DELETE FROM known_networks WHERE user_id = \(user)"
+  /// A statement that forgets users' networks: someone else may have had a session.
+  static func forgetting(of users: [User.ID]) -> SQL {
+    "DELETE FROM known_networks WHERE user_id = ANY(\(users))"
   }
 
   /// Deletes networks from which no session has come for long.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
-    // No one else locks the rows for longer than a statement.
-    try await database.execute(
-      """
-      DELETE FROM known_networks WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM known_networks
-        WHERE seen_at <= now() - make_interval(secs => \(Double(lifetime)))
-        ORDER BY seen_at
-        LIMIT \(limit)
-      ))
-      """
-    ).affected
+    try await database.purge(
+      "known_networks", key: "(user_id, network)", by: "seen_at",
+      upTo: "now() - make_interval(secs => \(Double(lifetime)))", atMost: limit)
   }
 }

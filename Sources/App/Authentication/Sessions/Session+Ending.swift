@@ -4,7 +4,8 @@ extension Session {
   /// Ends a session: it can no longer be refreshed, its access tokens stop within a second, and its devices are
   /// forgotten. See ``EndedSessions``. If it does not end itself, the link to the user's calendar is revoked, unless all
   /// sessions that have made or read it are still open: the one who had a session that has ended may have kept the link,
-  /// also if that session logged out itself.
+  /// also if that session logged out itself. For the same reason, the user's networks are forgotten: see
+  /// ``KnownNetwork``. Sessions that stay note theirs again.
   ///
   /// - Parameter caller: the session that ends it; nil if a stolen token does.
   /// - Returns: false if the user has no such open session.
@@ -21,7 +22,10 @@ extension Session {
         Device.forgetting(where: "session_id = \(id) AND user_id = \(user)")
       )[0].affected == 1
     // Also after the session: a change that reads the link holds the session's row.
-    if isEnded, caller != id { try change.write(CalendarLink.revokingIfLeaked(of: user)) }
+    if isEnded, caller != id {
+      try change.write(CalendarLink.revokingIfLeaked(of: user))
+      try change.write(KnownNetwork.forgetting(of: [user]))
+    }
     return isEnded
   }
 
@@ -48,7 +52,7 @@ extension Session {
       WHERE user_id = \(user) AND id IS DISTINCT FROM \(kept) AND ended_at IS NULL
       """,
       Device.forgetting(where: "user_id = \(user) AND session_id IS DISTINCT FROM \(kept)"),
-      KnownNetwork.forgetting(of: user),
+      KnownNetwork.forgetting(of: [user]),
       kept == nil ? CalendarLink.revoking(of: user) : CalendarLink.revokingIfLeaked(of: user)
     )[0].affected
   }
@@ -68,7 +72,7 @@ extension Session {
       """)
   }
 
-  /// Marks sessions of earlier epochs as ended in their rows, and forgets their devices.
+  /// Marks sessions of earlier epochs as ended in their rows, and forgets their devices and their users' networks.
   ///
   /// - Returns: how many sessions it marked.
   static func endFormer(atMost limit: Int, in database: Database) async throws -> Int {
@@ -83,10 +87,13 @@ extension Session {
           LIMIT \(limit)
           FOR NO KEY UPDATE SKIP LOCKED
         )
-        RETURNING id
+        RETURNING id, user_id
         """)
       let ids: [ID] = try rows.map { try $0[0] }
-      if !ids.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(ids))")) }
+      if !ids.isEmpty {
+        try await change.rows(Device.forgetting(where: "session_id = ANY(\(ids))"))
+        try change.write(KnownNetwork.forgetting(of: try rows.map { try $0[1] }))
+      }
       return ids.count
     }
   }

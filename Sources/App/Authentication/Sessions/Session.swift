@@ -39,6 +39,15 @@ public struct Session: Sendable {
     """
   }
 
+  /// A condition on a row under an alias: whether the session is open and not too old to be refreshed.
+  static func isAlive(_ alias: String) -> SQL {
+    """
+    \(isOpen(alias))
+      AND \(unescaped: alias).rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
+      AND \(unescaped: alias).created_at > now() - make_interval(secs => \(Double(maximumAge)))
+    """
+  }
+
   /// Starts a session for a user, whom the caller has locked for share. If the user then has too many sessions, the one
   /// that has been idle the longest ends.
   ///
@@ -153,9 +162,7 @@ public struct Session: Sendable {
         list: .sessions, columns: "s.id, s.device, s.created_at, s.rotated_at",
         source: """
           sessions AS s
-          WHERE s.user_id = \(user) AND \(isOpen("s"))
-            AND s.rotated_at > now() - make_interval(secs => \(Double(maximumIdle)))
-            AND s.created_at > now() - make_interval(secs => \(Double(maximumAge)))
+          WHERE s.user_id = \(user) AND \(isAlive("s"))
           """,
         time: "s.created_at", id: "s.id", order: .descending),
       in: database

@@ -112,9 +112,9 @@ struct CalendarLink: Sendable {
     """
   }
 
-  /// A condition on `unnest(session_ids) AS known (id)`: whether the session is open.
+  /// A condition on `unnest(session_ids) AS known (id)`: whether the session is open, and its user can still end it.
   private static let isKnownToOpenSession: SQL =
-    "EXISTS (SELECT FROM sessions AS s WHERE s.id = known.id AND \(Session.isOpen("s")))"
+    "EXISTS (SELECT FROM sessions AS s WHERE s.id = known.id AND \(Session.isAlive("s")))"
 }
 
 extension AppError {

@@ -89,6 +89,7 @@ extension Event {
         where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(user) : .block,
         in: change)
       for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
+      try await withdrawOffers(to: hidden, at: [id], in: change)
     }
     if !left.isEmpty { try await Invitation.promoteWaiting(at: [id], by: .user(user), in: change) }
     try change.write("DELETE FROM host_offers WHERE id = \(offer)")
@@ -129,6 +130,18 @@ extension Event {
       try Invitation.forgetNotices(
         of: try row["user_id"], about: try row["event_id"], ofType: .hostOffered, in: change)
     }
+  }
+
+  /// Ends the offers that these users can no longer accept, because they have left the guest list and are no friends of
+  /// the creator. The caller has locked the events.
+  static func withdrawOffers(to users: [User.ID], at events: [Event.ID], in change: Change) async throws {
+    try await withdrawOffers(
+      where: """
+        e.id = ANY(\(events)) AND o.user_id = ANY(\(users))
+          AND NOT EXISTS (SELECT FROM invitations AS i WHERE i.event_id = o.event_id AND i.user_id = o.user_id)
+          AND NOT EXISTS (SELECT FROM friends AS f WHERE f.user_id = e.creator_id AND f.friend_id = o.user_id)
+        """,
+      in: change)
   }
 
   /// A condition: whether one of two users has offered the other, who is no guest, to host an event.

@@ -23,7 +23,7 @@ struct VisitedEvent: Sendable {
     try await database.first(
       """
       SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS link_plus_ones,
-        CASE WHEN \(ShareLink.isOpen("l")) THEN l.creator_id END AS creator_id,
+        CASE WHEN \(ShareLink.supports("l", answerOf: "v")) THEN l.creator_id END AS creator_id,
         v.mails_asked, v.held_at IS NOT NULL AS is_held, v.lapses_at,
         \(EventFacts.columns(showsNames: "l.shows = 'names'"))
       FROM visitors AS v

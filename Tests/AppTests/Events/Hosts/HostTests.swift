@@ -210,6 +210,37 @@ import Testing
     }
   }
 
+  @Test func `an offer to a guest who is no friend of the creator ends with a block of another host`() async throws {
+    for blocksFirst in [true, false] {
+      try await run { app, scene in
+        let (ana, ben, event) = (scene.ana, scene.ben, scene.event)
+        let emre = try await app.signUp("emre")
+        try await app.befriend(ben, emre)
+        try await ben.invite(emre, to: event)
+        if blocksFirst {
+          let offer = try await ana.offerHost(emre, to: event)
+          try await app.fanOut()
+          try await emre.block(ben)
+          try await emre.accept(proposal: offer, expecting: 404)
+        } else {
+          // Emre and a guest who becomes a host do not see each other.
+          let dev = scene.dev
+          try await emre.block(dev)
+          let offers = [try await ana.offerHost(emre, to: event), try await ana.offerHost(dev, to: event)]
+          try await app.fanOut()
+          try await dev.accept(proposal: offers[1])
+          try await emre.accept(proposal: offers[0], expecting: 404)
+        }
+        try await app.fanOut()
+        #expect(try await emre.get("proposals")["items"].array.isEmpty)
+        let types = try await emre.get("notifications")["items"].array.compactMap { $0["type"].string }
+        #expect(!types.contains("host-offered"))
+        #expect(try await app.value("SELECT count(*) FROM host_offers") == 0)
+        try await app.takeNotifications()
+      }
+    }
+  }
+
   @Test func `only a friend or a guest becomes a host, and not of a closed event`() async throws {
     try await run { app, scene in
       let (ana, ben, event) = (scene.ana, scene.ben, scene.event)

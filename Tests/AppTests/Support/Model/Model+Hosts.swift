@@ -108,6 +108,7 @@ extension Model {
       $0.event == event && leaving.contains($0.guest) && ["going", "waitlisted"].contains($0.status)
     }
     invitations.removeAll { $0.event == event && leaving.contains($0.guest) }
+    endOffers(to: hidden, of: event)
     if frees { promote(to: event, by: hidden.isEmpty ? person : nil) }
     if !visits.isEmpty { promote(to: event, by: person) }
     endOffers { $0.id == offer.id }
@@ -123,6 +124,13 @@ extension Model {
     guard person == offer.user, offers.contains(where: { $0.id == offer.id }) else { return [404] }
     endOffers { $0.id == offer.id }
     return [204]
+  }
+
+  /// Ends the offers of users who can no longer accept them.
+  mutating func endOffers(to users: [Int], of event: Int) {
+    let host = events[event].host
+    let gone = users.filter { !guests(of: event).contains($0) && !areFriends(host, $0) }
+    endOffers { $0.event == event && gone.contains($0.user) }
   }
 
   mutating func endOffers(where isEnded: (Offer) -> Bool) {

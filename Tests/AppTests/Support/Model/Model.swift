@@ -397,12 +397,10 @@ struct Model {
           remove(Self.firstVisitor + visitor, from: event, by: nil)
         }
       }
-      for (one, two) in pairs where events[event].host == two {
-        endOffers { $0.event == event && $0.user == one }
-      }
       for (one, two) in pairs where events[event].hosts.contains(two) && guests(of: event).contains(one) {
         remove(one, from: event, by: nil)
       }
+      endOffers(to: [person, other], of: event)
     }
     return Self.done
   }
