@@ -216,7 +216,7 @@ import Testing
         let (ana, ben, event) = (scene.ana, scene.ben, scene.event)
         let emre = try await app.signUp("emre")
         try await app.befriend(ben, emre)
-        try await ben.invite(emre, to: event)
+        try await ben.invite([emre], to: event)
         if blocksFirst {
           let offer = try await ana.offerHost(emre, to: event)
           try await app.fanOut()
