@@ -114,7 +114,9 @@ let package = Package(
       plugins: ["EmbedFiles"]),
     .target(
       name: "HTML", dependencies: ["ServerTrait", server("Mustache", "swift-mustache")], swiftSettings: strict),
-    .plugin(name: "EmbedFiles", capability: .buildTool(), dependencies: ["embed-files", "render-docs"]),
+    .plugin(
+      name: "EmbedFiles", capability: .buildTool(),
+      dependencies: ["embed-files", .target(name: "render-docs", condition: .when(traits: ["Server"]))]),
     .executableTarget(name: "embed-files", path: "Plugins/embed-files"),
     .executableTarget(
       name: "render-docs",

@@ -21,17 +21,22 @@ struct EmbedFiles: BuildToolPlugin {
       root.appending(path: "Sources/App/\($0)")
     }
     let rendered = context.pluginWorkDirectoryURL.appending(path: "Embedded+Document.swift")
-    return [
+    var commands: [Command] = [
       .buildCommand(
         displayName: "Embedding migrations, seeds and documents",
         executable: try context.tool(named: "embed-files").url,
         arguments: [output.path] + (folders + documents).map(\.path),
-        inputFiles: files + documents, outputFiles: [output]),
-      .buildCommand(
-        displayName: "Rendering the OpenAPI document",
-        executable: try context.tool(named: "render-docs").url,
-        arguments: [rendered.path] + page.map(\.path),
-        inputFiles: page, outputFiles: [rendered]),
+        inputFiles: files + documents, outputFiles: [output])
     ]
+    // An app that adds the package builds without the trait Server. It has no such tool, and needs none.
+    if let renderer = try? context.tool(named: "render-docs") {
+      commands.append(
+        .buildCommand(
+          displayName: "Rendering the OpenAPI document",
+          executable: renderer.url,
+          arguments: [rendered.path] + page.map(\.path),
+          inputFiles: page, outputFiles: [rendered]))
+    }
+    return commands
   }
 }
