@@ -6,13 +6,7 @@ struct BlockRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("blocks", readsQuery: true, use: blocks)
-    routes.put("blocks/{userId}", limit: .blocks, use: block)
-    routes.delete("blocks/{userId}", limit: .blocks, use: unblock)
-  }
-
-  @Sendable private func blocks(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func blocks(_ request: Request, _ context: Context) async throws -> Response {
     let (page, include) = try request.query { ($0.page(), $0.include(.digests)) }
     let digests = dependencies.digests(if: include)
     return try await request.unlessUnchanged(digests == nil ? .blocks : nil, of: context.user, in: database) {
@@ -20,13 +14,13 @@ struct BlockRoutes {
     }
   }
 
-  @Sendable private func block(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func block(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
     return try await done(me, other, context) { try await User.block(other, by: me, in: $0) }
   }
 
-  @Sendable private func unblock(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func unblock(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
     return try await done(me, other, context) { try await User.unblock(other, by: me, in: $0) }

@@ -5,19 +5,17 @@ import Postgres
 struct CacheRoutes {
   private let dependencies: Dependencies
   private let stamps: DataLoader<User.ID, Row>
+  /// With `include=changes`: the digests of some 5,000 items.
+  private static let maximumBody = Operation.validateCache.attributes.maximumBody
 
   init(_ dependencies: Dependencies) {
     self.dependencies = dependencies
     stamps = Stamps.reads(in: dependencies.database)
   }
 
-  func add(to routes: Routes) {
-    routes.post("cache/validate/{userId}", readsQuery: true, limit: .reads, use: validate)
-  }
-
   /// Responds with which of a phone's collections are stale. This takes one indexed read, whatever their size, which
   /// concurrent requests share. With `include`, each stale collection takes one more read.
-  @Sendable private func validate(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func validate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard context.parameters.get("userId").flatMap({ User.ID($0) }) == me else { throw AppError.notYours }
     let include = try request.query { $0.validationInclude() }
@@ -63,7 +61,7 @@ struct CacheRoutes {
 
   private func body(of request: Request, _ include: ValidationInclude) async throws -> JSON? {
     guard include == .changes, request.hasBody else { return try await request.json() }
-    return try await request.json(upTo: LargeBodies.maximumLength, else: .claimsTooLarge)
+    return try await request.json(upTo: Self.maximumBody, else: .claimsTooLarge)
   }
 
   /// Counts the request once for each stale collection: comparing a whole list costs as much as reading several pages

@@ -7,20 +7,11 @@ struct EventRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("events", readsQuery: true, use: list)
-    routes.post("events", use: create)
-    routes.get("events/{id}", use: get)
-    routes.patch("events/{id}", use: edit)
-    routes.delete("events/{id}", use: cancel)
-    routes.get("events/{id}/calendar.ics", use: calendar)
-  }
-
   private enum When: String, CaseIterable {
     case past
   }
 
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let (ids, page, when, include) = try request.query { fields -> ([Event.ID]?, PageRequest, When?, ListInclude?) in
       let include = fields.include(.participants, .digests)
       if let ids: [Event.ID] = fields.ids() {
@@ -46,7 +37,7 @@ struct EventRoutes {
     }
   }
 
-  @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func create(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let zones = dependencies.zones
     let (plan, offsets, guests) = try await request.read { fields in
@@ -85,18 +76,18 @@ struct EventRoutes {
     }
   }
 
-  @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func get(_ request: Request, _ context: Context) async throws -> Response {
     .event(
       try await Event.find(try context.id("id", else: .eventNotFound), for: try context.user, in: database))
   }
 
-  @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     return .calendar(
       try await Event.find(withoutGuests: id, for: try context.user, in: database), zones: dependencies.zones)
   }
 
-  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let versions = request.ifMatch()
@@ -119,7 +110,7 @@ struct EventRoutes {
     }
   }
 
-  @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func cancel(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let versions = request.ifMatch()

@@ -6,18 +6,7 @@ struct FriendRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("friends", readsQuery: true, use: friends)
-    routes.delete("friends/{userId}", use: unfriend)
-    routes.get("friend-requests", readsQuery: true, use: requests)
-    routes.post("friend-requests", use: send)
-    routes.get("friend-requests/{id}", use: request)
-    routes.delete("friend-requests/{id}", use: cancel)
-    routes.post("friend-requests/{id}/accept", use: accept)
-    routes.post("friend-requests/{id}/decline", use: decline)
-  }
-
-  @Sendable private func friends(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func friends(_ request: Request, _ context: Context) async throws -> Response {
     let (page, include) = try request.query { ($0.page(), $0.include(.digests)) }
     let digests = dependencies.digests(if: include)
     return try await request.unlessUnchanged(digests == nil ? .friends : nil, of: context.user, in: database) {
@@ -25,7 +14,7 @@ struct FriendRoutes {
     }
   }
 
-  @Sendable private func unfriend(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func unfriend(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
     return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
@@ -34,7 +23,7 @@ struct FriendRoutes {
     }
   }
 
-  @Sendable private func requests(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func requests(_ request: Request, _ context: Context) async throws -> Response {
     let (page, named, include) = try request.query {
       ($0.page(), $0.word("direction", of: FriendRequest.Direction.allCases), $0.include(.digests))
     }
@@ -46,7 +35,7 @@ struct FriendRoutes {
     }
   }
 
-  @Sendable private func request(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func request(_ request: Request, _ context: Context) async throws -> Response {
     let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
     guard let found = try await FriendRequest.find(id, for: context.user, in: database) else {
       throw AppError.friendRequestNotFound
@@ -54,7 +43,7 @@ struct FriendRoutes {
     return .json(found)
   }
 
-  @Sendable private func send(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
     // With an Idempotency-Key, this response must also be stored.
@@ -71,19 +60,19 @@ struct FriendRoutes {
     }
   }
 
-  @Sendable private func cancel(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func cancel(_ request: Request, _ context: Context) async throws -> Response {
     try await close(.sent, context) { id, me, receiver, change in
       try await FriendRequest.cancel(id, by: me, to: receiver, in: change)
     }
   }
 
-  @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func accept(_ request: Request, _ context: Context) async throws -> Response {
     try await close(.incoming, context) { id, me, sender, change in
       try await FriendRequest.accept(id, by: me, from: sender, in: change)
     }
   }
 
-  @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func decline(_ request: Request, _ context: Context) async throws -> Response {
     try await close(.incoming, context) { id, me, sender, change in
       try await FriendRequest.decline(id, by: me, from: sender, in: change)
     }

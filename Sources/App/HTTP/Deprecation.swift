@@ -2,9 +2,6 @@ import Postgres
 
 /// The end of a route, announced in its responses (RFC 9745, RFC 8594).
 struct Deprecation: Sendable {
-  /// The deprecated routes, such as `GET /api/v1/events/{id}`. The OpenAPI document marks the same ones.
-  static let routes: [String: Deprecation] = [:]
-
   let since: Timestamp
   /// A year after `since` at the earliest. From then on, the route may be gone.
   let sunset: Timestamp

@@ -35,21 +35,14 @@ struct HealthRoutes {
     readiness = dependencies.readiness
   }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("health/live", use: live)
-    router.get("health/ready", use: ready)
-    router.get("openapi.yaml", use: openAPI)
-    router.get("openapi.json", use: openAPIJSON)
-  }
-
   /// The process is running and can respond.
-  @Sendable private func live(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func live(_ request: Request, _ context: Context) async throws -> Response {
     .json(Health(status: "live"))
   }
 
   /// The process can serve requests: it is not stopping; the database responds, has all migrations of this release and
   /// no breaking one of a newer release; and the copy of the ended sessions is up to date.
-  @Sendable private func ready(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func ready(_ request: Request, _ context: Context) async throws -> Response {
     if readiness.isStopping { throw AppError.stopping }
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
     guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
@@ -76,11 +69,11 @@ struct HealthRoutes {
     }
   }
 
-  @Sendable private func openAPI(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func openAPI(_ request: Request, _ context: Context) async throws -> Response {
     show(Self.yaml, for: request)
   }
 
-  @Sendable private func openAPIJSON(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func openAPIJSON(_ request: Request, _ context: Context) async throws -> Response {
     show(Self.json, for: request)
   }
 

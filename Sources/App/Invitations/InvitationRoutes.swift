@@ -6,16 +6,7 @@ struct InvitationRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("invitations", readsQuery: true, use: list)
-    routes.get("events/{id}/invitations", readsQuery: true, use: guests)
-    routes.post("events/{id}/invitations", use: invite)
-    routes.put("events/{id}/invitations/me", use: answer)
-    routes.delete("events/{id}/invitations/{userId}", use: withdraw)
-    routes.post("events/{id}/invitations/{userId}/approve", use: approve)
-  }
-
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let (page, status, include) = try request.query { fields -> (PageRequest, Invitation.Status?, ListInclude?) in
       let status = fields.word("status", of: Invitation.Status.allCases)
       let include = fields.include(.participants, .digests)
@@ -32,7 +23,7 @@ struct InvitationRoutes {
     }
   }
 
-  @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func answer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let (status, plusOnes) = try await request.read {
@@ -43,13 +34,13 @@ struct InvitationRoutes {
     }
   }
 
-  @Sendable private func guests(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func guests(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     return .list(try await Guest.list(of: id, for: context.user, page: page, in: database))
   }
 
-  @Sendable private func invite(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func invite(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guests: [User.ID] = try await request.read {
@@ -60,7 +51,7 @@ struct InvitationRoutes {
     }
   }
 
-  @Sendable private func withdraw(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func withdraw(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .userNotFound)
@@ -69,7 +60,7 @@ struct InvitationRoutes {
     }
   }
 
-  @Sendable private func approve(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func approve(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)

@@ -7,30 +7,21 @@ struct LinkRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("events/{id}/links", use: list)
-    routes.post("events/{id}/links", use: create)
-    routes.get("events/{id}/links/{linkId}", use: get)
-    routes.patch("events/{id}/links/{linkId}", use: edit)
-    routes.delete("events/{id}/links/{linkId}", readsQuery: true, use: revoke)
-    routes.post("links/{token}/join", use: join)
-  }
-
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let (event, me) = (try self.event(context), try context.user)
     let links = try await ShareLink.list(of: event, for: me, in: database)
     let showsURL = try await ShareLink.showsURL(of: event, to: me, in: database)
     return .list(List(onlyPage: links.map { shown($0, if: showsURL($0)) }))
   }
 
-  @Sendable private func get(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func get(_ request: Request, _ context: Context) async throws -> Response {
     let (event, me) = (try self.event(context), try context.user)
     let link = try await ShareLink.find(try self.link(context), of: event, for: me, in: database)
     let showsURL = try await ShareLink.showsURL(of: event, to: me, in: database)
     return .json(shown(link, if: showsURL(link)))
   }
 
-  @Sendable private func create(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func create(_ request: Request, _ context: Context) async throws -> Response {
     let (event, me) = (try self.event(context), try context.user)
     let settings = try await request.read { fields in
       ShareLink.Settings(
@@ -52,7 +43,7 @@ struct LinkRoutes {
     }
   }
 
-  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
     let edit = try await request.read { fields in
       ShareLink.SettingsEdit(
@@ -73,7 +64,7 @@ struct LinkRoutes {
     }
   }
 
-  @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func revoke(_ request: Request, _ context: Context) async throws -> Response {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
     let visitors = try request.query { $0.word("visitors", of: ShareLink.Visitors.allCases) } ?? .keep
     try await dependencies.checkMayWait(at: event, context)
@@ -83,7 +74,7 @@ struct LinkRoutes {
     }
   }
 
-  @Sendable private func join(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func join(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     guard let token = dependencies.linkTokens.read(context.parameters.get("token") ?? "") else {
       throw AppError.linkNotFound

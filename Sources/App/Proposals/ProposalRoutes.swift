@@ -6,18 +6,12 @@ struct ProposalRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("proposals", readsQuery: true, use: list)
-    routes.post("proposals/{id}/accept", use: accept)
-    routes.post("proposals/{id}/decline", use: decline)
-  }
-
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     return .list(try await Proposal.list(of: context.user, page: page, in: database))
   }
 
-  @Sendable private func accept(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func accept(_ request: Request, _ context: Context) async throws -> Response {
     let (me, id) = (try context.user, try self.id(context))
     if let again = try await dependencies.eventAgain(for: context) { return again }
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
@@ -28,7 +22,7 @@ struct ProposalRoutes {
     }
   }
 
-  @Sendable private func decline(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func decline(_ request: Request, _ context: Context) async throws -> Response {
     let (me, id) = (try context.user, try self.id(context))
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {

@@ -4,11 +4,7 @@ import Postgres
 struct ReportRoutes {
   let dependencies: Dependencies
 
-  func add(to routes: Routes) {
-    routes.post("reports", use: report)
-  }
-
-  @Sendable private func report(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func report(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let draft = try await request.read { fields -> Report.Draft in
       let user: User.ID? = fields.optional("userId", .id())

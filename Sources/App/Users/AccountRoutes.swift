@@ -12,13 +12,7 @@ struct AccountRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.patch("users/me", use: edit)
-    routes.delete("users/me", use: delete)
-    routes.get("users/me/export", limit: .exports, use: export)
-  }
-
-  @Sendable private func edit(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let (edit, reauthentication) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
       let edit = ProfileEdit(
@@ -78,7 +72,7 @@ struct AccountRoutes {
     return try await dependencies.mailGate.passing(attempt, in: database, change)
   }
 
-  @Sendable private func delete(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func delete(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let reauthentication = try await request.read { $0.reauthentication(password: "password") }
     let confirmation = try await reauthentication.check(context, in: dependencies)
@@ -89,7 +83,7 @@ struct AccountRoutes {
     return .noContent
   }
 
-  @Sendable private func export(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func export(_ request: Request, _ context: Context) async throws -> Response {
     let export = try await Export(of: context.user, turns: exports, in: database)
     let logger = context.logger
     return Response(

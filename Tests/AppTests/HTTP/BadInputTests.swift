@@ -10,9 +10,13 @@ import Testing
 @Suite struct BadInputTests {
   @Test func `every route is in the table, and its valid requests succeed`() async throws {
     try await Scene.play { scene in
-      #expect(
-        scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" })
-          == Set(Scene.forms.map { "POST \($0)" }))
+      let forms = App.Operation.allCases.filter { $0.attributes.body?.kind == .form }
+      #expect(Set(App.Operation.allCases).symmetricDifference(scene.calls.map(\.operation)) == Set(forms))
+      #expect(Set(forms.map(\.attributes.path)) == Set(Scene.forms))
+      for call in scene.calls {
+        #expect((call.token != nil) == (call.operation.attributes.access == .signedIn), "\(call)")
+        #expect((call.body != nil) == (call.operation.attributes.body != nil), "\(call)")
+      }
       for call in scene.calls {
         let response = try await scene.send(call)
         #expect((200..<300).contains(response.status), "\(call): \(response.status) \(response.body)")
@@ -685,11 +689,11 @@ private struct Scene: Sendable {
 
   private var signedInCalls: [Call] {
     [
-      Call("GET", "/api/v1/auth/sessions", by: ana, isList: true),
-      Call("DELETE", "/api/v1/auth/sessions/{id}", by: gina, id: ginasOther.description),
-      Call("POST", "/api/v1/auth/logout", by: gina),
+      Call(.listSessions, by: ana),
+      Call(.endSession, by: gina, id: ginasOther.description),
+      Call(.logOut, by: gina),
       Call(
-        "POST", "/api/v1/auth/password", by: finn,
+        .changePassword, by: finn,
         body: #"{"currentPassword": "correct horse finn", "newPassword": "correct horse finn"}"#,
         wrong: [
           ("{}", ["currentPassword", "newPassword"]),
@@ -700,20 +704,20 @@ private struct Scene: Sendable {
           (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/apple/link", by: ana, body: link(mine.apple, of: ana),
+        .linkApple, by: ana, body: link(mine.apple, of: ana),
         wrong: wrongLinks),
       Call(
-        "POST", "/api/v1/auth/google/link", by: ana, body: link(mine.google, of: ana),
+        .linkGoogle, by: ana, body: link(mine.google, of: ana),
         wrong: wrongLinks),
       Call(
-        "DELETE", "/api/v1/auth/apple", by: ana, body: #"{"currentPassword": "\#(ana.password)"}"#,
+        .unlinkApple, by: ana, body: #"{"currentPassword": "\#(ana.password)"}"#,
         wrong: [("{}", ["currentPassword"]), (#"{"currentPassword": 5}"#, ["currentPassword"])]),
       Call(
-        "DELETE", "/api/v1/auth/google", by: ana, body: #"{"currentPassword": "\#(ana.password)"}"#,
+        .unlinkGoogle, by: ana, body: #"{"currentPassword": "\#(ana.password)"}"#,
         wrong: [("{}", ["currentPassword"]), (#"{"currentIdToken": "", "code": 5}"#, ["currentIdToken", "code"])]),
-      Call("GET", "/api/v1/users/me", by: ana),
+      Call(.getMe, by: ana),
       Call(
-        "PATCH", "/api/v1/users/me", by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
+        .editMe, by: ana, body: #"{"displayName": "Ana D.", "bio": null}"#,
         wrong: [
           (
             #"{"username": null, "displayName": "", "bio": 5, "email": "unknown"}"#,
@@ -723,40 +727,40 @@ private struct Scene: Sendable {
           (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
           (#"{"email": "ana@example.org", "code": "12345x"}"#, ["code"]),
         ]),
-      Call("GET", "/api/v1/users/me/export", by: ana),
-      Call("GET", "/api/v1/notifications/stream", by: ana),
-      Call("PUT", "/api/v1/users/me/picture", by: ana, picture: Sample.webpText),
-      Call("DELETE", "/api/v1/users/me/picture", by: ana),
-      Call("POST", "/api/v1/users/me/calendar", by: ana), Call("GET", "/api/v1/users/me/calendar", by: ana),
-      Call("DELETE", "/api/v1/users/me/calendar", by: ana),
-      Call("GET", "/api/v1/users", by: ana, query: "?query=ben"),
-      Call("GET", "/api/v1/users/recommended", by: ana),
-      Call("GET", "/api/v1/users/{id}", by: ana, id: ben.id, isForAll: true),
+      Call(.exportMe, by: ana),
+      Call(.streamNotifications, by: ana),
+      Call(.putPicture, by: ana, body: Sample.webpText),
+      Call(.removePicture, by: ana),
+      Call(.makeCalendarLink, by: ana), Call(.getCalendarLink, by: ana),
+      Call(.revokeCalendarLink, by: ana),
+      Call(.searchUsers, by: ana, query: "?query=ben"),
+      Call(.listRecommendedUsers, by: ana),
+      Call(.getUser, by: ana, id: ben.id, isForAll: true),
       Call(
-        "DELETE", "/api/v1/users/me", by: hugo, body: #"{"password": "correct horse hugo"}"#,
+        .deleteMe, by: hugo, body: #"{"password": "correct horse hugo"}"#,
         wrong: [
           ("{}", ["password"]), (#"{"password": null, "nonce": "x"}"#, ["password"]),
           (#"{"password": 5, "idToken": {}}"#, ["password", "idToken"]), (#"{"code": "１２３４５６"}"#, ["code"]),
         ]),
-      Call("GET", "/api/v1/friends", by: ana, isList: true),
-      Call("GET", "/api/v1/friend-requests", by: ana, isList: true),
+      Call(.listFriends, by: ana),
+      Call(.listFriendRequests, by: ana),
       Call(
-        "POST", "/api/v1/friend-requests", by: ana, body: #"{"receiverId": "\#(finn.id)"}"#,
+        .sendFriendRequest, by: ana, body: #"{"receiverId": "\#(finn.id)"}"#,
         wrong: [
           ("{}", ["receiverId"]), (#"{"receiverId": null}"#, ["receiverId"]), (#"{"receiverId": 5}"#, ["receiverId"]),
           (#"{"receiverId": "x"}"#, ["receiverId"]), (#"{"receiverId": ["\#(finn.id)"]}"#, ["receiverId"]),
           (#"{"receiverId": "\#(ana.id)"}"#, ["receiverId"]),
         ]),
-      Call("GET", "/api/v1/friend-requests/{id}", by: ana, id: request),
-      Call("POST", "/api/v1/friend-requests/{id}/accept", by: ana, id: request),
-      Call("POST", "/api/v1/friend-requests/{id}/decline", by: ana, id: otherRequest),
-      Call("DELETE", "/api/v1/friend-requests/{id}", by: ben, id: sentRequest),
-      Call("DELETE", "/api/v1/friends/{userId}", by: ben, id: finn.id),
-      Call("GET", "/api/v1/blocks", by: ana, isList: true),
-      Call("PUT", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
-      Call("DELETE", "/api/v1/blocks/{userId}", by: ben, id: gina.id),
+      Call(.getFriendRequest, by: ana, id: request),
+      Call(.acceptFriendRequest, by: ana, id: request),
+      Call(.declineFriendRequest, by: ana, id: otherRequest),
+      Call(.cancelFriendRequest, by: ben, id: sentRequest),
+      Call(.endFriendship, by: ben, id: finn.id),
+      Call(.listBlocks, by: ana),
+      Call(.block, by: ben, id: gina.id),
+      Call(.unblock, by: ben, id: gina.id),
       Call(
-        "POST", "/api/v1/reports", by: ana, body: #"{"userId": "\#(finn.id)", "reason": "other", "text": "Rude"}"#,
+        .report, by: ana, body: #"{"userId": "\#(finn.id)", "reason": "other", "text": "Rude"}"#,
         wrong: [
           ("{}", ["userId", "eventId", "guestId", "reason"]),
           (#"{"userId": "\#(finn.id)", "eventId": "\#(event)", "reason": "spam"}"#, ["userId", "eventId"]),
@@ -768,18 +772,18 @@ private struct Scene: Sendable {
           (#"{"userId": "\#(ana.id)", "reason": "spam"}"#, ["userId"]),
           (#"{"eventId": "\#(event)", "reason": "spam"}"#, ["eventId"]),
         ]),
-      Call("GET", "/api/v1/events", by: ana, isList: true),
+      Call(.listEvents, by: ana),
       Call(
-        "POST", "/api/v1/events", by: ana,
+        .createEvent, by: ana,
         body: """
           {"title": "Picnic", "note": "Bring \\ud83c\\udf53", "startTime": "2030-05-01T18:00:00Z", "capacity": 5,
            "endTime": "2030-05-01T22:00:00.5+02:00", "timeZone": "Europe/Berlin", "inviteeIds": ["\(dev.id)"],
            "location": {"name": "Park", "latitude": 52.5, "longitude": 13.4}}
           """,
         wrong: wrongEvents),
-      Call("GET", "/api/v1/events/{id}", by: ana, id: event),
+      Call(.getEvent, by: ana, id: event),
       Call(
-        "PATCH", "/api/v1/events/{id}", by: ana, id: event, body: #"{"title": "Dinner", "note": null, "capacity": 5}"#,
+        .editEvent, by: ana, id: event, body: #"{"title": "Dinner", "note": null, "capacity": 5}"#,
         wrong: [
           (
             #"{"title": null, "note": 1, "startTime": null, "endTime": "x", "timeZone": "", "location": 1, "capacity": 0}"#,
@@ -790,10 +794,10 @@ private struct Scene: Sendable {
           ),
           (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
         ]),
-      Call("GET", "/api/v1/events/{id}/calendar.ics", by: ana, id: event),
-      Call("GET", "/api/v1/events/{id}/invitations", by: ana, id: event, isList: true),
+      Call(.getEventCalendar, by: ana, id: event),
+      Call(.listGuests, by: ana, id: event),
       Call(
-        "POST", "/api/v1/events/{id}/invitations", by: ana, id: event, body: #"{"userIds": ["\#(dev.id)"]}"#,
+        .inviteToEvent, by: ana, id: event, body: #"{"userIds": ["\#(dev.id)"]}"#,
         wrong: [
           ("{}", ["userIds"]), (#"{"userIds": null}"#, ["userIds"]), (#"{"userIds": "\#(dev.id)"}"#, ["userIds"]),
           (#"{"userIds": ["x", "\#(dev.id)", 5, null]}"#, ["userIds[0]", "userIds[2]", "userIds[3]"]),
@@ -805,31 +809,31 @@ private struct Scene: Sendable {
             #"{"userIds": [\#(Array(repeating: "\"\(dev.id)\"", count: 501).joined(separator: ","))]}"#, ["userIds"]
           ),
         ]),
-      Call("GET", "/api/v1/invitations", by: dev, isList: true),
+      Call(.listInvitations, by: dev),
       Call(
-        "PUT", "/api/v1/events/{id}/invitations/me", by: dev, id: event, body: #"{"status": "going"}"#,
+        .answerInvitation, by: dev, id: event, body: #"{"status": "going"}"#,
         wrong: [
           ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "perhaps"}"#, ["status"]),
           (#"{"status": "waitlisted"}"#, ["status"]), (#"{"status": "GOING"}"#, ["status"]),
         ]),
       Call(
-        "PUT", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event, second: dev.id,
+        .setAnswer, by: ana, id: event, second: dev.id,
         body: #"{"status": "maybe"}"#,
         wrong: [
           ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "invited"}"#, ["status"]),
         ]),
-      Call("POST", "/api/v1/events/{id}/reminders", by: ana, id: event),
+      Call(.remindGuests, by: ana, id: event),
       Call(
-        "POST", "/api/v1/events/{id}/duplicate", by: ana, id: event,
+        .duplicateEvent, by: ana, id: event,
         body: #"{"startTime": "2031-05-01T18:00:00Z", "invite": true}"#,
         wrong: [
           ("{}", ["startTime"]),
           (#"{"startTime": "x", "endTime": 5, "invite": "yes"}"#, ["startTime", "endTime", "invite"]),
           (#"{"startTime": "2031-05-01T18:00:00Z", "endTime": "2031-05-01T17:00:00Z"}"#, ["endTime"]),
         ]),
-      Call("GET", "/api/v1/events/{id}/links", by: ana, id: event),
+      Call(.listLinks, by: ana, id: event),
       Call(
-        "POST", "/api/v1/events/{id}/links", by: ana, id: event, body: #"{"kind": "view"}"#,
+        .createLink, by: ana, id: event, body: #"{"kind": "view"}"#,
         wrong: [
           ("{}", ["kind"]),
           (
@@ -837,24 +841,24 @@ private struct Scene: Sendable {
             ["kind", "shows", "expiresAt", "maxGuests"]
           ),
         ]),
-      Call("GET", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id),
+      Call(.getLink, by: ana, id: event, second: link.id),
       Call(
-        "PATCH", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id,
+        .editLink, by: ana, id: event, second: link.id,
         body: #"{"shows": "names"}"#, wrong: [(#"{"kind": null, "maxGuests": 1.5}"#, ["kind", "maxGuests"])]),
-      Call("POST", "/api/v1/links/{token}/join", by: dev, id: link.token),
-      Call("DELETE", "/api/v1/events/{id}/links/{linkId}", by: ana, id: event, second: link.id),
-      Call("POST", "/api/v1/events/{id}/invitations/{userId}/approve", by: ana, id: event, second: dev.id),
-      Call("DELETE", "/api/v1/events/{id}/invitations/{userId}", by: ana, id: event),
-      Call("PUT", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
-      Call("GET", "/api/v1/events/{id}/host-offers", by: ana, id: event),
-      Call("GET", "/api/v1/proposals", by: ben, isList: true),
-      Call("POST", "/api/v1/proposals/{id}/accept", by: ben, id: offers[0]),
-      Call("POST", "/api/v1/proposals/{id}/decline", by: ben, id: offers[1]),
-      Call("DELETE", "/api/v1/events/{id}/hosts/{userId}", by: ana, id: event, second: dev.id),
-      Call("DELETE", "/api/v1/events/{id}", by: ana, id: event),
+      Call(.joinByLink, by: dev, id: link.token),
+      Call(.revokeLink, by: ana, id: event, second: link.id),
+      Call(.approveGuest, by: ana, id: event, second: dev.id),
+      Call(.withdrawInvitation, by: ana, id: event),
+      Call(.addHost, by: ana, id: event, second: dev.id),
+      Call(.listHostOffers, by: ana, id: event),
+      Call(.listProposals, by: ben),
+      Call(.acceptProposal, by: ben, id: offers[0]),
+      Call(.declineProposal, by: ben, id: offers[1]),
+      Call(.removeHost, by: ana, id: event, second: dev.id),
+      Call(.cancelEvent, by: ana, id: event),
       Call(
-        "POST", "/api/v1/cache/validate/{userId}", by: ana, id: ana.id,
-        body: #"{"friends": "2026-05-01T18:00:00Z", "events": null}"#, bodyIsOptional: true,
+        .validateCache, by: ana, id: ana.id,
+        body: #"{"friends": "2026-05-01T18:00:00Z", "events": null}"#,
         wrong: [
           (#"{"timestamps": []}"#, ["timestamps"]), (#"{"timestamps": null}"#, ["timestamps"]),
           (#"{"timestamps": "2026-05-01T18:00:00Z", "friends": null}"#, ["timestamps"]),
@@ -865,9 +869,9 @@ private struct Scene: Sendable {
   private var inboxCalls: [Call] {
     let ids = Array(repeating: "\"\(ana.id)\"", count: 501).joined(separator: ",")
     return [
-      Call("GET", "/api/v1/notifications", by: ana, isList: true),
+      Call(.listNotifications, by: ana),
       Call(
-        "POST", "/api/v1/notifications/read", by: ana, body: #"{"before": "2026-05-01T18:00:00.123456Z"}"#,
+        .markNotificationsRead, by: ana, body: #"{"before": "2026-05-01T18:00:00.123456Z"}"#,
         wrong: [
           ("{}", ["ids", "before", "all"]), (#"{"ids": null, "before": null}"#, ["ids", "before", "all"]),
           (#"{"ids": [], "before": "2026-05-01T18:00:00Z"}"#, ["ids", "before", "all"]), (#"{"ids": 5}"#, ["ids"]),
@@ -876,18 +880,18 @@ private struct Scene: Sendable {
           (#"{"before": "1969-12-31T23:59:59Z"}"#, ["before"]), (#"{"before": "now"}"#, ["before"]),
           (#"{"ids": [\#(ids)]}"#, ["ids"]),
         ]),
-      Call("GET", "/api/v1/notification-preferences", by: ana),
+      Call(.getNotificationPreferences, by: ana),
       Call(
-        "PUT", "/api/v1/notification-preferences", by: ana,
+        .setNotificationPreferences, by: ana,
         body: #"{"event-updated": false, "friend-request": true, "timestamp": "2026-05-01T18:00:00.123456Z"}"#,
         wrong: [
           (#"{"event-updated": null, "friend-request": "no"}"#, ["event-updated", "friend-request"]),
           (#"{"event-updated": false, "nonsense": true, "eventUpdated": 5}"#, ["nonsense", "eventUpdated"]),
           (#"{"session-revoked": false}"#, ["session-revoked"]),
         ]),
-      Call("GET", "/api/v1/devices", by: ana, isList: true),
+      Call(.listDevices, by: ana),
       Call(
-        "PUT", "/api/v1/devices", by: ana, body: #"{"platform": "log", "token": "ana"}"#,
+        .registerDevice, by: ana, body: #"{"platform": "log", "token": "ana"}"#,
         wrong: [
           ("{}", ["platform", "token"]), (#"{"platform": "windows", "token": 5}"#, ["platform", "token"]),
           (
@@ -907,24 +911,24 @@ private struct Scene: Sendable {
           (#"{"platform": "android", "token": "a/b"}"#, ["token"]),
           (#"{"platform": "webhook", "token": "http://example.com"}"#, ["token"]),
         ]),
-      Call("DELETE", "/api/v1/devices/{id}", by: dev, id: device),
+      Call(.removeDevice, by: dev, id: device),
     ]
   }
 
   private var openCalls: [Call] {
     [
-      Call("GET", "/health/live"), Call("GET", "/health/ready"), Call("GET", "/openapi.yaml"),
-      Call("GET", "/openapi.json"), Call("GET", "/docs"),
-      Call("GET", "/pictures/{key}", id: picture), Call("GET", "/calendars/{file}", id: calendar),
-      Call("GET", "/e/{token}", id: otherLink.token), Call("GET", "/g/{token}", id: visit.token),
-      Call("GET", "/e/{token}/report", id: otherLink.token), Call("GET", "/g/{token}/unsubscribe", id: visit.token),
-      Call("GET", "/verify/{token}", id: verifyToken), Call("GET", "/undo/{token}", id: undoToken),
-      Call("GET", "/m/{token}", id: app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org")) ?? ""),
-      Call("GET", "/calendars/visitors/{file}", id: visitorCalendar),
-      Call("GET", "/.well-known/apple-app-site-association"),
-      Call("GET", "/.well-known/assetlinks.json"),
+      Call(.getLiveness), Call(.getReadiness), Call(.getDocument),
+      Call(.getDocumentAsJson), Call(.getReference),
+      Call(.getPicture, id: picture), Call(.getCalendarFeed, id: calendar),
+      Call(.getSharePage, id: otherLink.token), Call(.getVisitorPage, id: visit.token),
+      Call(.getReportPage, id: otherLink.token), Call(.getUnsubscribePage, id: visit.token),
+      Call(.getVerifyingPage, id: verifyToken), Call(.getUndoingPage, id: undoToken),
+      Call(.getOptOutPage, id: app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org")) ?? ""),
+      Call(.getVisitorCalendar, id: visitorCalendar),
+      Call(.getAppleAppLinks),
+      Call(.getAndroidAppLinks),
       Call(
-        "POST", "/api/v1/auth/register",
+        .register,
         body:
           #"{"username": "gil", "email": "gil@example.com", "password": "correct horse gil", "displayName": "Gil"}"#,
         wrong: [
@@ -943,25 +947,25 @@ private struct Scene: Sendable {
           ),
         ]),
       Call(
-        "POST", "/api/v1/auth/login", body: #"{"login": "ana", "password": "correct horse ana", "device": "phone"}"#,
+        .login, body: #"{"login": "ana", "password": "correct horse ana", "device": "phone"}"#,
         wrong: [
           ("{}", ["login", "password"]),
           (#"{"login": 1, "password": null, "device": []}"#, ["login", "password", "device"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/refresh", body: #"{"refreshToken": "\#(ana.refreshToken)"}"#,
+        .refresh, body: #"{"refreshToken": "\#(ana.refreshToken)"}"#,
         wrong: [
           ("{}", ["refreshToken"]), (#"{"refreshToken": 5}"#, ["refreshToken"]),
           (#"{"refreshToken": ""}"#, ["refreshToken"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/password-reset", body: #"{"email": "finn@example.com"}"#,
+        .requestPasswordReset, body: #"{"email": "finn@example.com"}"#,
         wrong: [
           ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": 5}"#, ["email"]),
           (#"{"email": "finn"}"#, ["email"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/password-reset/confirm",
+        .confirmPasswordReset,
         body: #"{"token": "\#(resetToken)", "newPassword": "correct horse cleo"}"#,
         wrong: [
           ("{}", ["token", "newPassword"]), (#"{"token": [], "newPassword": "short"}"#, ["token", "newPassword"]),
@@ -969,25 +973,25 @@ private struct Scene: Sendable {
           (#"{"token": "\#(resetToken)", "newPassword": "cleo@example.com"}"#, ["newPassword"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/email/verify", body: #"{"token": "\#(verifyToken)"}"#,
+        .verifyEmail, body: #"{"token": "\#(verifyToken)"}"#,
         wrong: [
           ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
           (#"{"token": "\#(resetToken)"}"#, ["token"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/email/undo", body: #"{"token": "\#(undoToken)"}"#,
+        .undoEmailChange, body: #"{"token": "\#(undoToken)"}"#,
         wrong: [
           ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
           (#"{"token": "\#(verifyToken)"}"#, ["token"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/code", body: #"{"email": "finn@example.com"}"#,
+        .requestCode, body: #"{"email": "finn@example.com"}"#,
         wrong: [
           ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": ["finn@example.com"]}"#, ["email"]),
           (#"{"email": "finn"}"#, ["email"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/code/confirm", body: #"{"token": "\#(codeToken)", "device": "phone"}"#,
+        .confirmCode, body: #"{"token": "\#(codeToken)", "device": "phone"}"#,
         wrong: [
           ("{}", ["email", "code"]), (#"{"token": null, "email": "finn@example.com"}"#, ["code"]),
           (#"{"token": 5, "device": ""}"#, ["token", "device"]), (#"{"token": ""}"#, ["token"]),
@@ -996,13 +1000,13 @@ private struct Scene: Sendable {
           (#"{"email": "finn@example.com", "code": " 12345"}"#, ["code"]),
         ]),
       Call(
-        "POST", "/api/v1/auth/apple", body: #"{"idToken": "\#(newcomer.apple)", "displayName": "Nia"}"#,
+        .signInWithApple, body: #"{"idToken": "\#(newcomer.apple)", "displayName": "Nia"}"#,
         wrong: wrongSignIns),
       Call(
-        "POST", "/api/v1/auth/google", body: #"{"idToken": "\#(newcomer.google)", "device": "phone"}"#,
+        .signInWithGoogle, body: #"{"idToken": "\#(newcomer.google)", "device": "phone"}"#,
         wrong: wrongSignIns),
       Call(
-        "POST", "/api/v1/auth/apple/notifications", body: #"{"payload": "\#(notification)"}"#,
+        .notifyOfAppleAccount, body: #"{"payload": "\#(notification)"}"#,
         wrong: [
           ("{}", ["payload"]), (#"{"payload": ""}"#, ["payload"]), (#"{"payload": {}}"#, ["payload"]),
           (#"{"payload": "\#("a".repeated(16_385))"}"#, ["payload"]),
@@ -1088,6 +1092,7 @@ private struct Scene: Sendable {
 
 /// A valid request, and invalid bodies for it.
 private struct Call: Sendable, CustomStringConvertible {
+  let operation: App.Operation
   let method: String
   /// As in the router.
   let template: String
@@ -1096,35 +1101,30 @@ private struct Call: Sendable, CustomStringConvertible {
   let path: String
   /// The value of the second parameter. By default that of the first.
   let second: String?
-  let isList: Bool
   let body: String?
-  let bodyIsOptional: Bool
-  /// False for a picture, and for no body.
-  let takesJSON: Bool
   /// Whether all users get the same response for the id in the path.
   let isForAll: Bool
   /// Invalid bodies, and the fields that the response must name.
   let wrong: [(body: String, fields: Set<String>)]
 
   init(
-    _ method: String, _ template: String, by caller: Phone? = nil, id: String = "", second: String? = nil,
-    query: String = "",
-    isList: Bool = false, isForAll: Bool = false, body: String? = nil, picture: String? = nil,
-    bodyIsOptional: Bool = false, wrong: [(body: String, fields: Set<String>)] = []
+    _ operation: App.Operation, by caller: Phone? = nil, id: String = "", second: String? = nil, query: String = "",
+    isForAll: Bool = false, body: String? = nil, wrong: [(body: String, fields: Set<String>)] = []
   ) {
-    self.method = method
-    self.template = template
+    self.operation = operation
+    (method, template) = (operation.attributes.method.rawValue, operation.attributes.path)
     token = caller?.accessToken
     self.second = second
     path = Self.path(template, id, second) + query
-    self.isList = isList
+    self.body = body
     self.isForAll = isForAll
-    self.body = body ?? picture
-    takesJSON = body != nil
-    self.bodyIsOptional = bodyIsOptional
     self.wrong = wrong
   }
 
+  var isList: Bool { operation.attributes.query.contains("cursor") }
+  /// False for a picture, and for no body.
+  var takesJSON: Bool { operation.attributes.body?.kind == .json }
+  var bodyIsOptional: Bool { operation.attributes.body?.isRequired == false }
   var description: String { "\(method) \(template)" }
 
   func path(id: String) -> String { Self.path(template, id, second) }

@@ -12,15 +12,16 @@ import Testing
       since: try #require(Timestamp(rfc3339: "2026-05-01T00:00:00Z")),
       sunset: try #require(Timestamp(rfc3339: "2027-06-01T00:00:00Z")))
     let metrics = MetricsRegistry()
-    let router = RouteCollector(metrics: metrics, deprecations: ["GET /old/{id}": deprecation])
-    router.get("old/{id}") { _, context in
+    let old = CallbackResponder<Context> { _, context in
       guard context.parameters.get("id") == "1" else { throw AppError.eventNotFound }
-      return Response.noContent
+      return .noContent
     }
-    router.post("old/{id}") { _, _ in Response.noContent }
-    router.get("new") { _, _ in Response.noContent }
+    let new = CallbackResponder<Context> { _, _ in .noContent }
+    let endpoints =
+      [.get, .head].map { Endpoint($0, "/old/{id}", old, metrics: metrics, deprecation: deprecation) }
+      + [Endpoint(.post, "/old/{id}", new, metrics: metrics), Endpoint(.get, "/new", new, metrics: metrics)]
     let responder = Envelope(
-      routes: RouteTable(router.endpoints), otherMetrics: RequestMetrics("any", "none", in: metrics),
+      routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: metrics),
       log: RequestLog(all: false, addresses: false), trustedProxies: TrustedProxies(),
       publicURL: PublicURL("http://muster.test"), cors: nil)
     let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: metrics)

@@ -9,12 +9,7 @@ struct CodeRoutes {
   private var database: Database { dependencies.database }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  func add(to routes: Routes) {
-    routes.post("auth/code", use: mail)
-    routes.post("auth/code/confirm", use: confirm)
-  }
-
-  @Sendable private func mail(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func mail(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
     try await dependencies.throttle.count(.codeRequests(from: context.address))
     let caller = await dependencies.sessionUser(of: request)
@@ -58,7 +53,7 @@ struct CodeRoutes {
     }
   }
 
-  @Sendable private func confirm(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func confirm(_ request: Request, _ context: Context) async throws -> Response {
     let (presented, device) = try await request.read { fields in
       (Presented(&fields), fields.optional("device", .line(1...100)))
     }

@@ -10,15 +10,7 @@ struct PasswordRoutes {
   private var passwords: Passwords { dependencies.passwords }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  func add(to signedIn: Routes, open: Routes) {
-    signedIn.post("auth/password", use: changePassword)
-    open.post("auth/password-reset", use: requestReset)
-    open.post("auth/password-reset/confirm", use: confirmReset)
-    open.post("auth/email/verify", use: verifyEmail)
-    open.post("auth/email/undo", use: undoEmailChange)
-  }
-
-  @Sendable private func changePassword(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func changePassword(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let (reauthentication, new) = try await request.read { fields in
       (fields.reauthentication(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
@@ -40,7 +32,7 @@ struct PasswordRoutes {
     }
   }
 
-  @Sendable private func requestReset(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func requestReset(_ request: Request, _ context: Context) async throws -> Response {
     let email = try await request.read { $0.required("email", .email) }
     try await dependencies.throttle.count(.resets(from: context.address))
     let caller = await dependencies.sessionUser(of: request)
@@ -61,7 +53,7 @@ struct PasswordRoutes {
     try await database.change { try await MailToken.mailReset(to: user, at: email, pass, keys: keys, in: $0) }
   }
 
-  @Sendable private func confirmReset(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func confirmReset(_ request: Request, _ context: Context) async throws -> Response {
     let (token, new) = try await request.read { fields in
       (fields.required("token", .text(1...500)), fields.required("newPassword", .password))
     }
@@ -81,14 +73,14 @@ struct PasswordRoutes {
     return .noContent
   }
 
-  @Sendable private func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
     let token = try await request.read { $0.required("token", .text(1...500)) }
     let caller = try await dependencies.caller(of: request)
     try await dependencies.verifyEmail(by: token, as: caller, from: context.address)
     return .noContent
   }
 
-  @Sendable private func undoEmailChange(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func undoEmailChange(_ request: Request, _ context: Context) async throws -> Response {
     let token = try await request.read { $0.required("token", .text(1...500)) }
     try await dependencies.undoEmailChange(by: token)
     return .noContent

@@ -9,22 +9,7 @@ struct ProviderRoutes {
 
   private var database: Database { dependencies.database }
 
-  /// Open to everyone.
-  func add(to routes: Routes) {
-    routes.post("auth/apple") { try await signIn(.apple, $0, $1) }
-    routes.post("auth/google") { try await signIn(.google, $0, $1) }
-    routes.post("auth/apple/notifications", use: notify)
-  }
-
-  /// For signed-in users.
-  func addLinks(to routes: Routes) {
-    routes.post("auth/apple/link") { try await link(.apple, $0, $1) }
-    routes.post("auth/google/link") { try await link(.google, $0, $1) }
-    routes.delete("auth/apple") { try await unlink(.apple, $0, $1) }
-    routes.delete("auth/google") { try await unlink(.google, $0, $1) }
-  }
-
-  @Sendable private func signIn(
+  @Sendable func signIn(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let provider = try dependencies.identityProviders.named(name)
@@ -49,7 +34,7 @@ struct ProviderRoutes {
   }
 
   /// Called by Apple's server.
-  @Sendable private func notify(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func notify(_ request: Request, _ context: Context) async throws -> Response {
     let provider = try dependencies.identityProviders.named(.apple)
     let payload = try await request.read { $0.required("payload", .identityToken) }
     let notification = try await provider.verify(notification: payload, logger: context.logger)
@@ -63,7 +48,7 @@ struct ProviderRoutes {
     func write(to json: inout JSONWriter) { json.object { _ in } }
   }
 
-  @Sendable private func link(
+  @Sendable func link(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
@@ -85,7 +70,7 @@ struct ProviderRoutes {
     return .noContent
   }
 
-  @Sendable private func unlink(
+  @Sendable func unlink(
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)

@@ -12,21 +12,7 @@ struct SessionRoutes {
   private var passwords: Passwords { dependencies.passwords }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  func add(to routes: Routes) {
-    routes.post("auth/register", use: register)
-    routes.post("auth/login", use: login)
-    routes.post("auth/refresh", use: refresh)
-  }
-
-  /// Behind ``SignedIn``.
-  func addSignedIn(to routes: Routes) {
-    routes.post("auth/logout", use: logout)
-    routes.get("auth/sessions", readsQuery: true, use: list)
-    routes.delete("auth/sessions/{id}", use: end)
-  }
-
-  @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.registrations, in: context)
+  @Sendable func register(_ request: Request, _ context: Context) async throws -> Response {
     var request = request
     let body = try await request.bytes(upTo: Request.maximumBody, else: .bodyTooLarge)
     request.body = RequestBody(buffer: body)
@@ -90,7 +76,7 @@ struct SessionRoutes {
     return try await logIn(Login(username), password, device: device, context, status: .created)
   }
 
-  @Sendable private func login(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func login(_ request: Request, _ context: Context) async throws -> Response {
     let (login, password, device) = try await request.read { fields in
       (
         fields.required("login", .login), fields.required("password", .anyPassword),
@@ -127,7 +113,7 @@ struct SessionRoutes {
     }
   }
 
-  @Sendable private func refresh(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func refresh(_ request: Request, _ context: Context) async throws -> Response {
     let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
@@ -143,7 +129,7 @@ struct SessionRoutes {
     return try await dependencies.signedIn(user, next)
   }
 
-  @Sendable private func logout(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     _ = try await dependencies.change(at: .session(session)) {
       try await Session.end(session, of: me, by: session, in: $0)
@@ -151,14 +137,14 @@ struct SessionRoutes {
     return .noContent
   }
 
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let current = try context.session
     let list = try await Session.list(of: context.user, page: page, in: database)
     return .list(list.map { SessionJSON(session: $0, isCurrent: $0.id == current) })
   }
 
-  @Sendable private func end(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func end(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
     let caller = try context.session

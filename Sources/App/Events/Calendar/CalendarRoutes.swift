@@ -10,15 +10,7 @@ struct CalendarRoutes {
   private var database: Database { dependencies.database }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  /// - Parameter root: the feed is outside the API and its versions, because calendars keep its URL.
-  func add(to routes: Routes, root: some RouterMethods<Context>) {
-    routes.get("users/me/calendar", use: show)
-    routes.post("users/me/calendar", repeats: .inSession, use: make)
-    routes.delete("users/me/calendar", use: revoke)
-    root.get("calendars/{file}", use: feed)
-  }
-
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     guard let (link, isKnown) = try await CalendarLink.find(of: me, for: session, in: database) else {
       return .json(try LinkJSON(nil, keys: keys))
@@ -31,14 +23,14 @@ struct CalendarRoutes {
     return .json(try LinkJSON(read, keys: keys))
   }
 
-  @Sendable private func make(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func make(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     return try await dependencies.respond(to: context, at: .user(me)) {
       .json(try LinkJSON(try await CalendarLink.make(for: me, by: session, in: $0), keys: keys), status: .created)
     }
   }
 
-  @Sendable private func revoke(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func revoke(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     return try await dependencies.respond(to: context, at: .user(me)) {
       guard try await $0.lock(me, for: .update).contains(me) else { throw AppError.sessionEnded }
@@ -49,8 +41,7 @@ struct CalendarRoutes {
 
   /// Serves the feed to anyone who has its URL: calendars send no token. Query parameters are ignored, because some
   /// calendars append their own.
-  @Sendable private func feed(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func feed(_ request: Request, _ context: Context) async throws -> Response {
     guard let link = CalendarLink.id(of: context.parameters.get("file") ?? "", keys: keys) else {
       throw AppError.calendarLinkNotFound
     }

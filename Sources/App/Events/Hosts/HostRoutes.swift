@@ -3,16 +3,7 @@ import Hummingbird
 struct HostRoutes {
   let dependencies: Dependencies
 
-  func add(to routes: Routes) {
-    routes.put("events/{id}/hosts/{userId}", use: offerHost)
-    routes.delete("events/{id}/hosts/{userId}", use: removeHost)
-    routes.get("events/{id}/host-offers", use: offers)
-    routes.put("events/{id}/invitations/{userId}", use: setAnswer)
-    routes.post("events/{id}/reminders", use: remind)
-    routes.post("events/{id}/duplicate", use: duplicate)
-  }
-
-  @Sendable private func offerHost(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func offerHost(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
@@ -22,7 +13,7 @@ struct HostRoutes {
   }
 
   /// Responds without the event, because a co-host who leaves can no longer read it.
-  @Sendable private func removeHost(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func removeHost(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
@@ -33,12 +24,12 @@ struct HostRoutes {
     }
   }
 
-  @Sendable private func offers(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func offers(_ request: Request, _ context: Context) async throws -> Response {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     return .list(List(onlyPage: try await HostOffer.list(of: id, for: try context.user, in: dependencies.database)))
   }
 
-  @Sendable private func setAnswer(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func setAnswer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
@@ -48,7 +39,7 @@ struct HostRoutes {
     }
   }
 
-  @Sendable private func remind(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func remind(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     try await dependencies.checkMayWait(at: id, context)
@@ -57,7 +48,7 @@ struct HostRoutes {
     }
   }
 
-  @Sendable private func duplicate(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func duplicate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let (times, invites) = try await request.read { fields in

@@ -112,7 +112,7 @@ extension Envelope {
   ///
   /// - Parameter streams: the caller must run them.
   init(_ dependencies: Dependencies, streams: NotificationStreams? = nil) {
-    let endpoints = Endpoints.all(dependencies, streams: streams ?? NotificationStreams(dependencies))
+    let endpoints = Endpoint.all(dependencies, streams: streams ?? NotificationStreams(dependencies))
     self.init(
       routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
       log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),

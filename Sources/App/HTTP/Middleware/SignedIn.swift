@@ -5,50 +5,22 @@ import NIOCore
 import Postgres
 
 /// Admits only requests with a valid access token whose session has not ended. The responses are for the caller alone.
-struct SignedIn: RouterMiddleware {
+struct SignedIn: Sendable {
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
-  /// Set for routes where a PUT uploads a picture.
-  var uploads: Uploads?
-  /// Set for validations.
-  var largeBodies: LargeBodies?
 
   private static let cacheControl = HTTPField(name: .cacheControl, value: "private, no-cache")
 
-  func handle(
-    _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
-  ) async throws -> Response {
+  func admit(_ request: Request, _ context: Context) async throws -> AccessTokens.Caller {
     guard let token = request.bearerToken else { throw AppError.noToken }
     let caller = try await accessTokens.verify(token)
     context.admit(caller)
     try endedSessions.check(caller)
-    var response = try await respond(to: request, of: caller, context, next)
-    if !response.headers.contains(.cacheControl) { response.headers.append(Self.cacheControl) }
-    return response
-  }
-
-  private func respond(
-    to request: Request, of caller: AccessTokens.Caller, _ context: Context,
-    _ next: @concurrent (Request, Context) async throws -> Response
-  ) async throws -> Response {
-    if let largeBodies, LargeBodies.may(request) {
-      return try await largeBodies.hold(for: caller.user) {
-        try await next(
-          try await complete(request, of: caller, upTo: LargeBodies.maximumLength, else: .claimsTooLarge), context)
-      }
-    }
-    guard let uploads, request.method == .put else {
-      return try await next(
-        try await complete(request, of: caller, upTo: Request.maximumBody, else: .bodyTooLarge), context)
-    }
-    return try await uploads.hold(for: caller.user) {
-      try await next(
-        try await complete(request, of: caller, upTo: Picture.maximumLength, else: .pictureTooLarge), context)
-    }
+    return caller
   }
 
   /// Returns the request with its complete body. Throws if the session ends before the body is complete.
-  private func complete(
+  func complete(
     _ request: Request, of caller: AccessTokens.Caller, upTo limit: Int, else refusal: AppError
   ) async throws -> Request {
     guard request.hasBody else { return request }
@@ -59,6 +31,12 @@ struct SignedIn: RouterMiddleware {
     guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
     try endedSessions.check(caller)
     return request
+  }
+
+  /// Keeps a response from shared caches.
+  static func keepingPrivate(_ response: consuming Response) -> Response {
+    if !response.headers.contains(.cacheControl) { response.headers.append(cacheControl) }
+    return response
   }
 }
 

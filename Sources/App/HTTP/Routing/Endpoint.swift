@@ -16,14 +16,28 @@ final class Endpoint: Sendable {
 
   init(
     _ method: HTTPRequest.Method, _ path: String, _ responder: any HTTPResponder<Context>, metrics: MetricsRegistry,
-    deprecations: [String: Deprecation] = Deprecation.routes
+    deprecation: Deprecation? = nil
   ) {
     self.method = method
     self.path = path
     self.responder = responder
     self.metrics = RequestMetrics(method.rawValue, path, in: metrics)
-    let name = "\(method == .head ? "GET" : method.rawValue) \(path)"
-    comment = SQL.Comment(name)
-    deprecation = deprecations[name]
+    comment = SQL.Comment("\(method == .head ? "GET" : method.rawValue) \(path)")
+    self.deprecation = deprecation
+  }
+
+  /// The endpoints of the service. Every path with a GET also has a HEAD.
+  ///
+  /// - Parameter streams: the caller must run them.
+  static func all(_ dependencies: Dependencies, streams: NotificationStreams) -> [Endpoint] {
+    let handlers = Handlers(dependencies, streams: streams)
+    return Operation.allCases.flatMap { operation in
+      let (attributes, handler) = (operation.attributes, handlers.handler(of: operation))
+      let responder = OperationResponder(operation, dependencies, handler)
+      return (attributes.method == .get ? [.get, .head] : [attributes.method]).map { method in
+        Endpoint(
+          method, attributes.path, responder, metrics: dependencies.metrics, deprecation: attributes.deprecation)
+      }
+    }
   }
 }

@@ -7,20 +7,14 @@ struct DeviceRoutes {
   private var database: Database { dependencies.database }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  func add(to routes: Routes) {
-    routes.get("devices", readsQuery: true, use: list)
-    routes.put("devices", use: register)
-    routes.delete("devices/{id}", use: remove)
-  }
-
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let page = try request.query { $0.page() }
     let current = try context.session
     let list = try await Device.list(of: context.user, page: page, in: database)
     return .list(list.map { DeviceJSON(device: $0, current: current) })
   }
 
-  @Sendable private func register(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func register(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let new = try await request.read { registration(&$0) }
     return try await dependencies.respond(to: context, at: .user(me)) {
@@ -72,7 +66,7 @@ struct DeviceRoutes {
     }
   }
 
-  @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Device.ID = try context.id("id", else: .deviceNotFound)
     return try await dependencies.respond(to: context, at: .user(me)) {

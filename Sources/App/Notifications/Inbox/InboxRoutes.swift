@@ -7,18 +7,11 @@ struct InboxRoutes {
 
   private var database: Database { dependencies.database }
 
-  func add(to routes: Routes) {
-    routes.get("notifications", readsQuery: true, use: list)
-    routes.post("notifications/read", use: markRead)
-    routes.get("notification-preferences", use: preferences)
-    routes.put("notification-preferences", use: choose)
-  }
-
   private enum Unread: String, CaseIterable {
     case only = "true"
   }
 
-  @Sendable private func list(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func list(_ request: Request, _ context: Context) async throws -> Response {
     let (page, unread, include) = try request.query { fields -> (PageRequest, Unread?, ListInclude?) in
       let (unread, include) = (fields.word("unread", of: Unread.allCases), fields.include(.digests))
       fields.refuseDigests(include, if: unread != nil)
@@ -32,7 +25,7 @@ struct InboxRoutes {
     }
   }
 
-  @Sendable private func markRead(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func markRead(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let marked = try await request.read { fields -> InboxItem.Marked in
       let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
@@ -72,14 +65,14 @@ struct InboxRoutes {
     }
   }
 
-  @Sendable private func preferences(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func preferences(_ request: Request, _ context: Context) async throws -> Response {
     try await request.unlessUnchanged(.notificationPreferences, of: context.user, in: database) {
       let preferences = try await NotificationPreferences.find(of: context.user, in: database)
       return .json(preferences, stamp: preferences.stamp)
     }
   }
 
-  @Sendable private func choose(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func choose(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let choices = try await request.read { fields -> [Notice.Kind: Bool] in
       // Clients may send back the whole response of the GET.

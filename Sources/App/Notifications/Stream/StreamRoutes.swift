@@ -12,11 +12,7 @@ struct StreamRoutes {
     self.streams = streams
   }
 
-  func add(to routes: Routes) {
-    routes.get("notifications/stream", readsQuery: true, use: stream)
-  }
-
-  @Sendable private func stream(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func stream(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     var last = try request.query { $0.parsed("lastEventId", Self.form) { Timestamp(streamNumber: $0) } }
     // A client that reconnects automatically repeats its original URL, so the header takes precedence.

@@ -6,7 +6,7 @@ import Postgres
 /// A user's picture. Its owner and bytes are in one table behind these few functions, so that they can move to an object
 /// store without a change elsewhere.
 struct Picture: Sendable {
-  static let maximumLength = 2 << 20
+  static let maximumLength = Operation.putPicture.attributes.maximumBody
   /// In bytes.
   static let keyLength = 18
 

@@ -9,15 +9,8 @@ struct PictureRoutes {
 
   private var database: Database { dependencies.database }
 
-  /// - Parameter root: pictures are outside the API and its versions, because their URLs are permanent.
-  func add(to routes: Routes, root: some RouterMethods<Context>) {
-    routes.put("users/me/picture", limit: .uploads, use: put)
-    routes.delete("users/me/picture", use: remove)
-    root.get("pictures/{key}", use: show)
-  }
-
   /// The bytes alone decide the format: file names and `Content-Type` may be wrong.
-  @Sendable private func put(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func put(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     try request.refuseCoding()
     let upload = UploadedPicture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
@@ -48,7 +41,7 @@ struct PictureRoutes {
     }
   }
 
-  @Sendable private func remove(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     return try await dependencies.respond(to: context, at: .user(me)) {
       try await Picture.remove(of: me, in: $0)
@@ -57,8 +50,7 @@ struct PictureRoutes {
   }
 
   /// Serves a picture to anyone who has its URL. No token is needed, because image views send none.
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     let key = context.parameters.get("key") ?? ""
     let size = try self.size(in: request)
     // A key always names the same picture.

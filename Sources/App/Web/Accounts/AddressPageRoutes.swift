@@ -9,13 +9,6 @@ struct AddressPageRoutes {
   private var database: Database { dependencies.database }
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("verify/{token}", use: showVerifying)
-    router.post("verify/{token}", use: verify)
-    router.get("undo/{token}", use: showUndoing)
-    router.post("undo/{token}", use: undo)
-  }
-
   /// The first part of the path of the page for a token; nil if there is none.
   static func path(for purpose: MailToken.Purpose) -> String? {
     switch purpose {
@@ -27,15 +20,14 @@ struct AddressPageRoutes {
 
   // MARK: Verifying
 
-  @Sendable private func showVerifying(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func showVerifying(_ request: Request, _ context: Context) async throws -> Response {
     guard let claim = try await AddressClaim.find(text(context), for: .verifyEmail, keys: keys, in: database) else {
       return try .page(.unknownAddressLink, .notFound)
     }
     return try .page(claim.mayBeClaimed ? claim.verifying : claim.openWhereLoggedIn)
   }
 
-  @Sendable private func verify(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func verify(_ request: Request, _ context: Context) async throws -> Response {
     try await post(request, context, for: .verifyEmail) { claim in
       let user = try await dependencies.verifyEmail(by: text(context), as: nil, from: context.address)
       return claim.claimed(try await AddressClaim.leftovers(of: user, in: database))
@@ -44,15 +36,14 @@ struct AddressPageRoutes {
 
   // MARK: Undoing
 
-  @Sendable private func showUndoing(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func showUndoing(_ request: Request, _ context: Context) async throws -> Response {
     guard let claim = try await AddressClaim.find(text(context), for: .undoEmailChange, keys: keys, in: database) else {
       return try .page(.unknownAddressLink, .notFound)
     }
     return try .page(claim.undoing)
   }
 
-  @Sendable private func undo(_ request: Request, _ context: Context) async throws -> Response {
+  @Sendable func undo(_ request: Request, _ context: Context) async throws -> Response {
     try await post(request, context, for: .undoEmailChange) { claim in
       try await dependencies.undoEmailChange(by: text(context))
       return claim.claimed(try await AddressClaim.leftovers(of: claim.user, in: database))
@@ -66,7 +57,6 @@ struct AddressPageRoutes {
     _ request: Request, _ context: Context, for purpose: MailToken.Purpose,
     act: (AddressClaim) async throws -> SharePage
   ) async throws -> Response {
-    try dependencies.rateLimits.count(.forms, in: context)
     let fields = try await request.form()
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let claim = try await AddressClaim.find(text(context), for: purpose, keys: keys, in: database) else {

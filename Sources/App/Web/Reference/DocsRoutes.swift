@@ -5,20 +5,13 @@ import Synchronization
 /// The page at `/docs`.
 final class DocsRoutes: Sendable {
   private let publicURL: PublicURL
-  private let rateLimits: RateLimits
   private let page = Mutex<DocsPage?>(nil)
 
   init(_ dependencies: Dependencies) {
     publicURL = dependencies.publicURL
-    rateLimits = dependencies.rateLimits
   }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("docs", use: show)
-  }
-
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    try rateLimits.count(.files, in: context)
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     let page = self.page.withLock { page in
       // Made at the first request: the service's URL may not be known before it listens.
       let shown = page ?? DocsPage(baseURL: publicURL.text)

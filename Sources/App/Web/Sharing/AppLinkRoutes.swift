@@ -5,20 +5,13 @@ import Hummingbird
 struct AppLinkRoutes {
   let dependencies: Dependencies
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get(".well-known/apple-app-site-association", use: apple)
-    router.get(".well-known/assetlinks.json", use: android)
-  }
-
-  @Sendable private func apple(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func apple(_ request: Request, _ context: Context) async throws -> Response {
     let ids = dependencies.appLinks.appleAppIDs
     guard !ids.isEmpty else { throw AppError.appLinksNotConfigured }
     return file(AppleFile(appIDs: ids))
   }
 
-  @Sendable private func android(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func android(_ request: Request, _ context: Context) async throws -> Response {
     let links = dependencies.appLinks
     guard let package = links.androidPackage else { throw AppError.appLinksNotConfigured }
     return file([AndroidStatement(package: package, fingerprints: links.androidFingerprints)])

@@ -9,20 +9,13 @@ struct ReportPageRoutes {
   private var database: Database { dependencies.database }
   private var forms: FormTokens { dependencies.visitorTokens.forms }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("e/{token}/report", use: show)
-    router.post("e/{token}/report", use: report)
-  }
-
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     guard let (link, _) = try await find(context) else { return try .page(.unknown, .notFound) }
     return try .page(try page(newForm(for: link), context))
   }
 
   /// Files a report. All reports of an event that the link leads to get the same response.
-  @Sendable private func report(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.pageReports, in: context)
+  @Sendable func report(_ request: Request, _ context: Context) async throws -> Response {
     let fields = try await request.form()
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let (link, event) = try await find(context) else { return try .page(.unknown, .notFound) }

@@ -10,15 +10,9 @@ struct SharePageRoutes {
   private var database: Database { dependencies.database }
   private var tokens: VisitorTokens { dependencies.visitorTokens }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("e/{token}", use: show)
-    router.post("e/{token}", use: answer)
-  }
-
   /// Reads only: whatever fetches a page, such as a preview in a chat, changes nothing. Unknown query parameters are
   /// ignored, because sites that share a link may append their own.
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     guard let (_, shared) = try await find(context) else { return try .page(.unknown, .notFound) }
     var page = shared.page(form(shared))
     page.reportURL = context.parameters.get("token").map { "\($0)/report" }
@@ -26,8 +20,7 @@ struct SharePageRoutes {
   }
 
   /// A visitor's answer. Sent twice, it is one answer. The response leads to the visitor's own page.
-  @Sendable private func answer(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.forms, in: context)
+  @Sendable func answer(_ request: Request, _ context: Context) async throws -> Response {
     let fields = try await request.form()
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let (link, shared) = try await find(context) else { return try .page(.unknown, .notFound) }

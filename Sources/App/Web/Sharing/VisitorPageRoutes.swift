@@ -13,18 +13,7 @@ struct VisitorPageRoutes {
   private var database: Database { dependencies.database }
   private var tokens: VisitorTokens { dependencies.visitorTokens }
 
-  func add(to router: some RouterMethods<Context>) {
-    router.get("g/{token}", use: show)
-    router.post("g/{token}", use: act)
-    router.get("g/{token}/unsubscribe", use: showUnsubscribing)
-    router.post("g/{token}/unsubscribe", use: unsubscribe)
-    router.get("m/{token}", use: showOptingOut)
-    router.post("m/{token}", use: optOut)
-    router.get("calendars/visitors/{file}", use: calendar)
-  }
-
-  @Sendable private func show(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func show(_ request: Request, _ context: Context) async throws -> Response {
     guard let (token, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
     return try .page(page(visited, token))
   }
@@ -38,8 +27,7 @@ struct VisitorPageRoutes {
     case sendAgain = "send-again"
   }
 
-  @Sendable private func act(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.forms, in: context)
+  @Sendable func act(_ request: Request, _ context: Context) async throws -> Response {
     let fields = try await request.form()
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     do {
@@ -124,17 +112,14 @@ struct VisitorPageRoutes {
   // MARK: Mails
 
   /// A page with a button, for readers who open the link: a GET changes nothing.
-  @Sendable private func showUnsubscribing(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func showUnsubscribing(_ request: Request, _ context: Context) async throws -> Response {
     guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
     return try .page(visited.visitor.isUnsubscribed ? .unsubscribed : .unsubscribing)
   }
 
   /// For mail programs, which send `List-Unsubscribe=One-Click` (RFC 8058), and for the button. The body says nothing
   /// more, and its type is not checked. The response is a page: mail programs follow no redirect.
-  @Sendable private func unsubscribe(_ request: Request, _ context: Context) async throws -> Response {
-    // Not as a form: mail providers send these from few addresses.
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func unsubscribe(_ request: Request, _ context: Context) async throws -> Response {
     _ = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     guard let (_, visited) = try await find(context) else { return try .page(.unknown, .notFound) }
@@ -143,8 +128,7 @@ struct VisitorPageRoutes {
   }
 
   /// A page with a button, as ``showUnsubscribing``, for an address that no one has proven.
-  @Sendable private func showOptingOut(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func showOptingOut(_ request: Request, _ context: Context) async throws -> Response {
     let token = context.parameters.get("token") ?? ""
     return try dependencies.mailGate.optOuts.keys.mailbox(inToken: token) == nil
       ? .page(.unknown, .notFound) : .page(.optingOut)
@@ -152,8 +136,7 @@ struct VisitorPageRoutes {
 
   /// As ``unsubscribe``, for all mails to an address that anyone can cause. The page's button takes it back: only a
   /// reader of the address's mail has the link.
-  @Sendable private func optOut(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func optOut(_ request: Request, _ context: Context) async throws -> Response {
     let body = try await request.bytes(upTo: Request.maximumForm, else: .formTooLarge)
     if request.isCrossSite { return try .page(.foreign, .forbidden) }
     let optOuts = dependencies.mailGate.optOuts
@@ -171,8 +154,7 @@ struct VisitorPageRoutes {
   // MARK: Calendar
 
   /// The event for calendars, which read it again and again. Its token cannot change the answer.
-  @Sendable private func calendar(_ request: Request, _ context: Context) async throws -> Response {
-    try dependencies.rateLimits.count(.files, in: context)
+  @Sendable func calendar(_ request: Request, _ context: Context) async throws -> Response {
     let file = context.parameters.get("file") ?? ""
     guard file.hasSuffix(".ics"), let token = tokens.calendar.read(String(file.dropLast(4))),
       let calendar = try await VisitorCalendar.find(token, zones: dependencies.zones, in: database)

@@ -6,15 +6,13 @@ import Testing
 
 @testable import App
 
-/// Who may call what: every kind of caller calls each route. A new route needs a line in `Line.table`. `OpenAPITests`
-/// compares the routes with the document, so a route of the document without a line also fails.
+/// Who may call what: every kind of caller calls each route. A new operation of the document needs a line in
+/// `Line.table`.
 @Suite struct AuthorizationTests {
-  @Test func `every route has a line in the table, and every line a route`() async throws {
-    try await TestApp.run { app in
-      let lines = try Line.all()
-      #expect(Set(lines.map(\.route)).symmetricDifference(app.routes).sorted() == [])
-      #expect(Set(lines.map(\.description)).count == lines.count)
-    }
+  @Test func `every route has a line in the table, and every line a route`() throws {
+    let lines = try Line.all()
+    #expect(Set(App.Operation.allCases).symmetricDifference(lines.map(\.operation)) == [])
+    #expect(Set(lines.map(\.description)).count == lines.count)
   }
 
   @Test func `every caller gets the status in the table, whatever their token`() async throws {
@@ -86,124 +84,124 @@ private enum Caller: String, CaseIterable {
 
 /// A route, and the status that each caller gets.
 private struct Line: CustomStringConvertible {
-  /// `token`: if it is `needed`, the route refuses calls without a token, with garbage, with an expired token, and with
-  /// a token of an ended session or a deleted user. If it is `optional`, calls without a token are served. Otherwise the
-  /// token is ignored, and all callers get the same.
+  /// If the document says that an operation needs a token, the route refuses calls without a token, with garbage, with an
+  /// expired token, and with a token of an ended session or a deleted user. If the token is optional, calls without a
+  /// token are served. Otherwise the token is ignored, and all callers get the same.
   /// `slugs`: for the statuses that are refusals, of all callers or of one. Paths without a leading slash are below
   /// `/api/v1/`. `{userId:visitor}` names another thing than the route's usual one: see `Cast.things`.
   static let table = """
-    route                                                  token  stranger friend invitee blocked cohost owner slugs
-    GET    /health/live                                    none        200    200     200     200    200   200
-    GET    /health/ready                                   none        200    200     200     200    200   200
-    GET    /openapi.yaml                                   none        200    200     200     200    200   200
-    GET    /openapi.json                                   none        200    200     200     200    200   200
-    GET    /docs                                           none        200    200     200     200    200   200
-    GET    /pictures/{key}                                 none        200    200     200     200    200   200
-    GET    /calendars/{file}                               none        200    200     200     200    200   200
-    POST   auth/register                                   none        201    201     201     201    201   201
-    POST   auth/login                                      none        200    200     200     200    200   200
-    POST   auth/refresh                                    none        200    200     200     200    200   200
-    POST   auth/password-reset                             none        202    202     202     202    202   202
-    POST   auth/password-reset/confirm                     none        422    422     422     422    422   422 422:invalid-fields
-    POST   auth/email/verify                               optional    422    422     422     422    422   422 422:invalid-fields
-    POST   auth/email/undo                                 none        422    422     422     422    422   422 422:invalid-fields
-    POST   auth/code                                       none        202    202     202     202    202   202
-    POST   auth/code/confirm                               none        401    401     401     401    401   401 401:invalid-code
-    POST   auth/apple                                      none        401    401     401     401    401   401 401:invalid-identity-token
-    POST   auth/google                                     none        401    401     401     401    401   401 401:invalid-identity-token
-    POST   auth/apple/notifications                        none        401    401     401     401    401   401 401:invalid-notification
-    DELETE auth/apple                                      needed      204    204     204     204    204   204
-    DELETE auth/google                                     needed      204    204     204     204    204   204
-    POST   auth/apple/link                                 needed      401    401     401     401    401   401 401:invalid-identity-token
-    POST   auth/google/link                                needed      401    401     401     401    401   401 401:invalid-identity-token
-    POST   auth/logout                                     needed      204    204     204     204    204   204
-    GET    auth/sessions                                   needed      200    200     200     200    200   200
-    DELETE auth/sessions/{id}                              needed      404    404     404     404    404   204 404:session-not-found
-    POST   auth/password                                   needed      204    204     204     204    204   204
-    GET    users/me                                        needed      200    200     200     200    200   200
-    PATCH  users/me                                        needed      200    200     200     200    200   200
-    DELETE users/me                                        needed      204    204     204     204    204   204
-    GET    users/me/export                                 needed      200    200     200     200    200   200
-    PUT    users/me/picture                                needed      200    200     200     200    200   200
-    DELETE users/me/picture                                needed      204    204     204     204    204   204
-    GET    users/me/calendar                               needed      200    200     200     200    200   200
-    POST   users/me/calendar                               needed      201    201     201     201    201   201
-    DELETE users/me/calendar                               needed      204    204     204     204    204   204
-    GET    users                                           needed      200    200     200     200    200   200
-    GET    users/recommended                               needed      200    200     200     200    200   200
-    GET    users/{id}                                      needed      200    200     200     404    200   200 404:user-not-found
-    GET    friends                                         needed      200    200     200     200    200   200
-    DELETE friends/{userId}                                needed      204    204     204     404    204   204 404:user-not-found
-    GET    blocks                                          needed      200    200     200     200    200   200
-    PUT    blocks/{userId}                                 needed      204    204     204     204    204   422 422:invalid-fields
-    DELETE blocks/{userId}                                 needed      204    204     204     204    204   204
-    POST   reports                                         needed      201    201     201     201    201   422 422:invalid-fields
-    GET    friend-requests                                 needed      200    200     200     200    200   200
-    POST   friend-requests                                 needed      201    409     409     404    409   422 404:user-not-found 409:already-friends 422:invalid-fields
-    GET    friend-requests/{id}                            needed      404    404     404     404    404   200 404:friend-request-not-found
-    DELETE friend-requests/{id}                            needed      404    404     404     404    404   200 404:friend-request-not-found
-    POST   friend-requests/{id}/accept                     needed      404    404     404     404    404   200 404:friend-request-not-found
-    POST   friend-requests/{id}/decline                    needed      404    404     404     404    404   200 404:friend-request-not-found
-    GET    events                                          needed      200    200     200     200    200   200
-    POST   events                                          needed      422    201     201     422    201   422 422:invalid-fields
-    GET    events/{id}                                     needed      404    404     200     404    200   200 404:event-not-found
-    PATCH  events/{id}                                     needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    DELETE events/{id}                                     needed      404    404     403     404    403   200 404:event-not-found 403:not-the-creator
-    GET    events/{id}/invitations                         needed      404    404     200     404    200   200 404:event-not-found
-    POST   events/{id}/invitations                         needed      404    404     403     404    200   422 404:event-not-found 403:not-a-host 422:invalid-fields
-    DELETE events/{id}/invitations/{userId}                needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    DELETE events/{id}/invitations/{userId:visitor}        needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    DELETE events/{id}/invitations/{userId:pending}        needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    POST   events/{id}/invitations/{userId}/approve        needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    POST   events/{id}/invitations/{userId:pending}/approve needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    PUT    events/{id}/hosts/{userId}                      needed      404    404     403     404    403   200 404:event-not-found 403:not-the-creator
-    PUT    events/{id}/hosts/{userId:cohost}               needed      404    404     403     404    403   200 404:event-not-found 403:not-the-creator
-    PUT    events/{id}/invitations/{userId}                needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    PUT    events/{id}/invitations/{userId:visitor}        needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    PUT    events/{id}/invitations/{userId:pending}        needed      404    404     403     404    409   409 404:event-not-found 403:not-a-host 409:approval-pending
-    POST   events/{id}/reminders                           needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    POST   events/{id}/duplicate                           needed      404    404     403     404    201   201 404:event-not-found 403:not-a-host
-    DELETE events/{id}/hosts/{userId}                      needed      404    404     403     404    403   204 404:event-not-found 403:not-a-host cohost:403:not-the-creator
-    DELETE events/{id}/hosts/{userId:cohost}               needed      404    404     403     404    204   204 404:event-not-found 403:not-the-creator
-    GET    events/{id}/calendar.ics                        needed      404    404     200     404    200   200 404:event-not-found
-    PUT    events/{id}/invitations/me                      needed      404    404     200     404    409   409 404:event-not-found 409:own-event
-    GET    events/{id}/host-offers                         needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    GET    events/{id}/links                               needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    POST   events/{id}/links                               needed      404    404     403     404    201   201 404:event-not-found 403:not-a-host
-    GET    events/{id}/links/{linkId}                      needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    PATCH  events/{id}/links/{linkId}                      needed      404    404     403     404    200   200 404:event-not-found 403:not-a-host
-    DELETE events/{id}/links/{linkId}                      needed      404    404     403     404    204   204 404:event-not-found 403:not-a-host
-    GET    proposals                                       needed      200    200     200     200    200   200
-    POST   proposals/{id}/accept                           needed      404    404     404     404    404   200 404:proposal-not-found
-    POST   proposals/{id}/decline                          needed      404    404     404     404    404   204 404:proposal-not-found
-    POST   links/{token}/join                              needed      200    200     200     404    409   409 404:link-not-found 409:own-event
-    GET    /.well-known/apple-app-site-association         none        404    404     404     404    404   404 404:app-links-not-configured
-    GET    /.well-known/assetlinks.json                    none        404    404     404     404    404   404 404:app-links-not-configured
-    GET    /e/{token}                                      none        200    200     200     200    200   200
-    POST   /e/{token}                                      none        415    415     415     415    415   415 415:unsupported-media-type
-    GET    /e/{token}/report                               none        200    200     200     200    200   200
-    POST   /e/{token}/report                               none        415    415     415     415    415   415 415:unsupported-media-type
-    GET    /g/{token}                                      none        200    200     200     200    200   200
-    POST   /g/{token}                                      none        415    415     415     415    415   415 415:unsupported-media-type
-    GET    /g/{token}/unsubscribe                          none        200    200     200     200    200   200
-    POST   /g/{token}/unsubscribe                          none        200    200     200     200    200   200
-    GET    /verify/{token}                                 none        404    404     404     404    404   404
-    POST   /verify/{token}                                 none        415    415     415     415    415   415 415:unsupported-media-type
-    GET    /undo/{token}                                   none        404    404     404     404    404   404
-    POST   /undo/{token}                                   none        415    415     415     415    415   415 415:unsupported-media-type
-    GET    /m/{token}                                      none        200    200     200     200    200   200
-    POST   /m/{token}                                      none        200    200     200     200    200   200
-    GET    /calendars/visitors/{file}                      none        200    200     200     200    200   200
-    GET    invitations                                     needed      200    200     200     200    200   200
-    GET    notifications/stream                            needed      200    200     200     200    200   200
-    POST   cache/validate/{userId}                         needed      403    403     403     403    403   200 403:not-yours
-    GET    notifications                                   needed      200    200     200     200    200   200
-    POST   notifications/read                              needed      200    200     200     200    200   200
-    GET    notification-preferences                        needed      200    200     200     200    200   200
-    PUT    notification-preferences                        needed      200    200     200     200    200   200
-    GET    devices                                         needed      200    200     200     200    200   200
-    PUT    devices                                         needed      201    201     201     201    201   201
-    DELETE devices/{id}                                    needed      404    404     404     404    404   204 404:device-not-found
+    route                                                   stranger friend invitee blocked cohost owner slugs
+    GET    /health/live                                          200    200     200     200    200   200
+    GET    /health/ready                                         200    200     200     200    200   200
+    GET    /openapi.yaml                                         200    200     200     200    200   200
+    GET    /openapi.json                                         200    200     200     200    200   200
+    GET    /docs                                                 200    200     200     200    200   200
+    GET    /pictures/{key}                                       200    200     200     200    200   200
+    GET    /calendars/{file}                                     200    200     200     200    200   200
+    POST   auth/register                                         201    201     201     201    201   201
+    POST   auth/login                                            200    200     200     200    200   200
+    POST   auth/refresh                                          200    200     200     200    200   200
+    POST   auth/password-reset                                   202    202     202     202    202   202
+    POST   auth/password-reset/confirm                           422    422     422     422    422   422 422:invalid-fields
+    POST   auth/email/verify                                     422    422     422     422    422   422 422:invalid-fields
+    POST   auth/email/undo                                       422    422     422     422    422   422 422:invalid-fields
+    POST   auth/code                                             202    202     202     202    202   202
+    POST   auth/code/confirm                                     401    401     401     401    401   401 401:invalid-code
+    POST   auth/apple                                            401    401     401     401    401   401 401:invalid-identity-token
+    POST   auth/google                                           401    401     401     401    401   401 401:invalid-identity-token
+    POST   auth/apple/notifications                              401    401     401     401    401   401 401:invalid-notification
+    DELETE auth/apple                                            204    204     204     204    204   204
+    DELETE auth/google                                           204    204     204     204    204   204
+    POST   auth/apple/link                                       401    401     401     401    401   401 401:invalid-identity-token
+    POST   auth/google/link                                      401    401     401     401    401   401 401:invalid-identity-token
+    POST   auth/logout                                           204    204     204     204    204   204
+    GET    auth/sessions                                         200    200     200     200    200   200
+    DELETE auth/sessions/{id}                                    404    404     404     404    404   204 404:session-not-found
+    POST   auth/password                                         204    204     204     204    204   204
+    GET    users/me                                              200    200     200     200    200   200
+    PATCH  users/me                                              200    200     200     200    200   200
+    DELETE users/me                                              204    204     204     204    204   204
+    GET    users/me/export                                       200    200     200     200    200   200
+    PUT    users/me/picture                                      200    200     200     200    200   200
+    DELETE users/me/picture                                      204    204     204     204    204   204
+    GET    users/me/calendar                                     200    200     200     200    200   200
+    POST   users/me/calendar                                     201    201     201     201    201   201
+    DELETE users/me/calendar                                     204    204     204     204    204   204
+    GET    users                                                 200    200     200     200    200   200
+    GET    users/recommended                                     200    200     200     200    200   200
+    GET    users/{id}                                            200    200     200     404    200   200 404:user-not-found
+    GET    friends                                               200    200     200     200    200   200
+    DELETE friends/{userId}                                      204    204     204     404    204   204 404:user-not-found
+    GET    blocks                                                200    200     200     200    200   200
+    PUT    blocks/{userId}                                       204    204     204     204    204   422 422:invalid-fields
+    DELETE blocks/{userId}                                       204    204     204     204    204   204
+    POST   reports                                               201    201     201     201    201   422 422:invalid-fields
+    GET    friend-requests                                       200    200     200     200    200   200
+    POST   friend-requests                                       201    409     409     404    409   422 404:user-not-found 409:already-friends 422:invalid-fields
+    GET    friend-requests/{id}                                  404    404     404     404    404   200 404:friend-request-not-found
+    DELETE friend-requests/{id}                                  404    404     404     404    404   200 404:friend-request-not-found
+    POST   friend-requests/{id}/accept                           404    404     404     404    404   200 404:friend-request-not-found
+    POST   friend-requests/{id}/decline                          404    404     404     404    404   200 404:friend-request-not-found
+    GET    events                                                200    200     200     200    200   200
+    POST   events                                                422    201     201     422    201   422 422:invalid-fields
+    GET    events/{id}                                           404    404     200     404    200   200 404:event-not-found
+    PATCH  events/{id}                                           404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    DELETE events/{id}                                           404    404     403     404    403   200 404:event-not-found 403:not-the-creator
+    GET    events/{id}/invitations                               404    404     200     404    200   200 404:event-not-found
+    POST   events/{id}/invitations                               404    404     403     404    200   422 404:event-not-found 403:not-a-host 422:invalid-fields
+    DELETE events/{id}/invitations/{userId}                      404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    DELETE events/{id}/invitations/{userId:visitor}              404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    DELETE events/{id}/invitations/{userId:pending}              404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/invitations/{userId}/approve              404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/invitations/{userId:pending}/approve      404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    PUT    events/{id}/hosts/{userId}                            404    404     403     404    403   200 404:event-not-found 403:not-the-creator
+    PUT    events/{id}/hosts/{userId:cohost}                     404    404     403     404    403   200 404:event-not-found 403:not-the-creator
+    PUT    events/{id}/invitations/{userId}                      404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    PUT    events/{id}/invitations/{userId:visitor}              404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    PUT    events/{id}/invitations/{userId:pending}              404    404     403     404    409   409 404:event-not-found 403:not-a-host 409:approval-pending
+    POST   events/{id}/reminders                                 404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/duplicate                                 404    404     403     404    201   201 404:event-not-found 403:not-a-host
+    DELETE events/{id}/hosts/{userId}                            404    404     403     404    403   204 404:event-not-found 403:not-a-host cohost:403:not-the-creator
+    DELETE events/{id}/hosts/{userId:cohost}                     404    404     403     404    204   204 404:event-not-found 403:not-the-creator
+    GET    events/{id}/calendar.ics                              404    404     200     404    200   200 404:event-not-found
+    PUT    events/{id}/invitations/me                            404    404     200     404    409   409 404:event-not-found 409:own-event
+    GET    events/{id}/host-offers                               404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    GET    events/{id}/links                                     404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    POST   events/{id}/links                                     404    404     403     404    201   201 404:event-not-found 403:not-a-host
+    GET    events/{id}/links/{linkId}                            404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    PATCH  events/{id}/links/{linkId}                            404    404     403     404    200   200 404:event-not-found 403:not-a-host
+    DELETE events/{id}/links/{linkId}                            404    404     403     404    204   204 404:event-not-found 403:not-a-host
+    GET    proposals                                             200    200     200     200    200   200
+    POST   proposals/{id}/accept                                 404    404     404     404    404   200 404:proposal-not-found
+    POST   proposals/{id}/decline                                404    404     404     404    404   204 404:proposal-not-found
+    POST   links/{token}/join                                    200    200     200     404    409   409 404:link-not-found 409:own-event
+    GET    /.well-known/apple-app-site-association               404    404     404     404    404   404 404:app-links-not-configured
+    GET    /.well-known/assetlinks.json                          404    404     404     404    404   404 404:app-links-not-configured
+    GET    /e/{token}                                            200    200     200     200    200   200
+    POST   /e/{token}                                            415    415     415     415    415   415 415:unsupported-media-type
+    GET    /e/{token}/report                                     200    200     200     200    200   200
+    POST   /e/{token}/report                                     415    415     415     415    415   415 415:unsupported-media-type
+    GET    /g/{token}                                            200    200     200     200    200   200
+    POST   /g/{token}                                            415    415     415     415    415   415 415:unsupported-media-type
+    GET    /g/{token}/unsubscribe                                200    200     200     200    200   200
+    POST   /g/{token}/unsubscribe                                200    200     200     200    200   200
+    GET    /verify/{token}                                       404    404     404     404    404   404
+    POST   /verify/{token}                                       415    415     415     415    415   415 415:unsupported-media-type
+    GET    /undo/{token}                                         404    404     404     404    404   404
+    POST   /undo/{token}                                         415    415     415     415    415   415 415:unsupported-media-type
+    GET    /m/{token}                                            200    200     200     200    200   200
+    POST   /m/{token}                                            200    200     200     200    200   200
+    GET    /calendars/visitors/{file}                            200    200     200     200    200   200
+    GET    invitations                                           200    200     200     200    200   200
+    GET    notifications/stream                                  200    200     200     200    200   200
+    POST   cache/validate/{userId}                               403    403     403     403    403   200 403:not-yours
+    GET    notifications                                         200    200     200     200    200   200
+    POST   notifications/read                                    200    200     200     200    200   200
+    GET    notification-preferences                              200    200     200     200    200   200
+    PUT    notification-preferences                              200    200     200     200    200   200
+    GET    devices                                               200    200     200     200    200   200
+    PUT    devices                                               201    201     201     201    201   201
+    DELETE devices/{id}                                          404    404     404     404    404   204 404:device-not-found
     """
 
   /// As in the table, without the names of things.
@@ -211,6 +209,7 @@ private struct Line: CustomStringConvertible {
   let method: String
   /// With the names of things.
   let path: String
+  let operation: App.Operation
   let needsToken: Bool
   let takesToken: Bool
   let statuses: [Caller: Int]
@@ -218,8 +217,9 @@ private struct Line: CustomStringConvertible {
   private let ownSlugs: [Caller: [Int: String]]
 
   var isRead: Bool { method == "GET" }
-  /// As in the router.
-  var route: String { Self.withoutThings("\(method) \(path)") }
+  private static let operations = Dictionary(
+    uniqueKeysWithValues: App.Operation.allCases.map { ("\($0.attributes.method.rawValue) \($0.attributes.path)", $0) })
+
   var description: String { "\(method) \(path)" }
 
   func slug(of status: Int, for caller: Caller) -> String? { ownSlugs[caller]?[status] ?? slugs[status] }
@@ -235,15 +235,15 @@ private struct Line: CustomStringConvertible {
 
   private init(_ text: Substring, _ columns: [Caller]) throws {
     let words = text.split(separator: " ").map(String.init)
-    try #require(words.count >= 3 + columns.count, "\(text)")
+    try #require(words.count >= 2 + columns.count, "\(text)")
     var statuses: [Caller: Int] = [:]
-    for (caller, word) in zip(columns, words.dropFirst(3)) {
+    for (caller, word) in zip(columns, words.dropFirst(2)) {
       let status: Int = try #require(Int(word), "\(text)")
       statuses[caller] = status
     }
     var slugs: [Int: String] = [:]
     var ownSlugs: [Caller: [Int: String]] = [:]
-    for word in words.dropFirst(3 + columns.count) {
+    for word in words.dropFirst(2 + columns.count) {
       let parts = word.split(separator: ":").map(String.init)
       if parts.count == 3 {
         let caller = try #require(Caller(rawValue: parts[0]), "\(text)")
@@ -253,14 +253,16 @@ private struct Line: CustomStringConvertible {
       try #require(parts.count == 2, "\(text)")
       slugs[Int(parts[0]) ?? 0] = parts[1]
     }
-    let isOpen = words[2] == "none" || words[2] == "optional"
-    let responses = Set(statuses.values)
-    try #require(isOpen ? responses.count == 1 : words[2] == "needed", "\(text)")
     name = Self.withoutThings("\(words[0]) \(words[1])")
     method = words[0]
     path = words[1].hasPrefix("/") ? words[1] : "/api/v1/" + words[1]
-    needsToken = !isOpen
-    takesToken = words[2] == "optional"
+    let route = Self.withoutThings("\(method) \(path)")
+    operation = try #require(Self.operations[route], "\(text)")
+    let access = operation.attributes.access
+    // The others that need no token ignore one that is not valid.
+    (needsToken, takesToken) = (access == .signedIn, operation == .verifyEmail)
+    try #require(!takesToken || access == .optional, "\(text)")
+    try #require(needsToken || Set(statuses.values).count == 1, "\(text)")
     (self.statuses, self.slugs, self.ownSlugs) = (statuses, slugs, ownSlugs)
   }
 }

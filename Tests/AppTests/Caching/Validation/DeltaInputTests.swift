@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test func `a user has few large bodies in memory at once, and others are not affected`() async throws {
-    let (bodies, ana, ben) = (LargeBodies(), User.ID.new(), User.ID.new())
+    let (bodies, ana, ben) = (try #require(LargeBodies(.validateCache)), User.ID.new(), User.ID.new())
     func held(_ depth: Int, of user: User.ID) async throws -> Int {
       try await bodies.hold(for: user) { depth == 1 ? 1 : try await held(depth - 1, of: user) + 1 }
     }

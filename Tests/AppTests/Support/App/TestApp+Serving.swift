@@ -39,7 +39,7 @@ func serving(
 extension TestApp {
   /// The routes of the service, such as `GET /api/v1/users/me`. HEAD is not among them.
   var routes: Set<String> {
-    let endpoints = Endpoints.all(dependencies, streams: NotificationStreams(dependencies))
+    let endpoints = Endpoint.all(dependencies, streams: NotificationStreams(dependencies))
     return Set(endpoints.filter { $0.method != .head }.map { "\($0.method.rawValue) \($0.path)" })
   }
 }

@@ -1,0 +1,77 @@
+import Hummingbird
+import Postgres
+import Synchronization
+
+/// Limits how many requests of an operation with large bodies are in memory: some per user, and some in total.
+///
+/// A request takes its place before its body is read: a body is in memory while it arrives, so that places taken later
+/// would bound nothing. A slow phone keeps one of its user's few places then. ``ConnectionLimits/uploadSeconds`` and the
+/// patience of ``PictureDecoder`` limit for how long.
+final class LargeBodies: Sendable {
+  /// The errors of requests that are refused.
+  struct Refusals: Sendable {
+    let tooLarge: AppError
+    /// The user's other requests hold all places that one user may have.
+    let perUser: AppError
+    /// Other users hold all places.
+    let inAll: AppError
+  }
+
+  let maximum: Int
+  let refusals: Refusals
+  private let places: Operation.Body.Places
+  private let condition: (name: String, value: String)?
+  private let holders = Mutex<[User.ID: Int]>([:])
+
+  /// Nil for an operation whose bodies have the usual size.
+  init?(_ operation: Operation) {
+    guard let body = operation.attributes.body, let places = body.places else { return nil }
+    (self.places, maximum, condition, refusals) = (places, body.maximum, body.condition, Refusals(of: operation))
+  }
+
+  /// Whether a request may have a large body.
+  func mayBe(in request: Request) -> Bool {
+    guard let (name, value) = condition else { return true }
+    // The length first, because nearly all bodies are short.
+    let length = request.headers.value(of: .contentLength).flatMap { Int($0) }
+    guard length.map({ $0 > Request.maximumBody }) ?? request.hasBody else { return false }
+    return request.uri.queryParameters[name[...]].map(String.init) == value
+  }
+
+  /// - Throws: one of the ``refusals``, before `body` begins.
+  func hold<Value>(for user: User.ID, _ body: () async throws -> Value) async throws -> Value {
+    try holders.withLock { holders in
+      guard holders[user, default: 0] < places.perUser else { throw refusals.perUser }
+      guard holders.values.reduce(0, +) < places.inAll else { throw refusals.inAll }
+      holders[user, default: 0] += 1
+    }
+    defer {
+      holders.withLock { holders in
+        let rest = (holders[user] ?? 1) - 1
+        holders[user] = rest > 0 ? rest : nil
+      }
+    }
+    return try await body()
+  }
+}
+
+extension LargeBodies.Refusals {
+  fileprivate init(of operation: Operation) {
+    switch operation {
+    case .putPicture: self.init(tooLarge: .pictureTooLarge, perUser: .uploadInProgress, inAll: .tooManyUploads)
+    default: self.init(tooLarge: .claimsTooLarge, perUser: .tooManyLargeBodies, inAll: .tooManyLargeBodies)
+    }
+  }
+}
+
+extension AppError {
+  static let claimsTooLarge = AppError(
+    .tooLarge, "body-too-large", "With include=changes, the body must be at most 256 KiB.")
+  static let tooManyLargeBodies = AppError(
+    .unavailable, "busy", "Too many large validations are running. Try again later.", retryAfter: 1)
+  static let tooManyUploads = AppError(
+    .unavailable, "busy", "Too many pictures are being uploaded. Try again later.", retryAfter: 2)
+  static let uploadInProgress = AppError(
+    .tooManyRequests, "upload-in-progress", "Your previous picture is still being processed. Try again later.",
+    retryAfter: 2)
+}
