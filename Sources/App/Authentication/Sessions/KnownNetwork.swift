@@ -47,7 +47,7 @@ enum KnownNetwork {
   /// Deletes networks from which no session has come for long.
   static func purge(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.purge(
-      "known_networks", key: "(user_id, network)", by: "seen_at",
+      "known_networks", key: "ctid", by: "seen_at",
       upTo: "now() - make_interval(secs => \(Double(lifetime)))", atMost: limit)
   }
 }
