@@ -110,11 +110,13 @@ $$;
 CREATE TRIGGER event_gets_co_host AFTER INSERT OR UPDATE OF event_id ON event_co_hosts
   FOR EACH ROW EXECUTE FUNCTION note_co_host();
 
--- Who hosts which event. Ask here, not creator_id, unless only the creator is meant.
+-- Who hosts which event. Ask here, not creator_id, unless only the creator is meant. added_at is NULL for the creator,
+-- who comes first.
 CREATE VIEW event_hosts AS
-  SELECT id AS event_id, creator_id AS user_id, 'creator' AS role FROM events WHERE creator_id IS NOT NULL
+  SELECT id AS event_id, creator_id AS user_id, 'creator' AS role, NULL::timestamptz AS added_at
+  FROM events WHERE creator_id IS NOT NULL
   UNION ALL
-  SELECT event_id, user_id, 'host' FROM event_co_hosts;
+  SELECT event_id, user_id, 'host', added_at FROM event_co_hosts;
 
 CREATE TABLE invitations (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,

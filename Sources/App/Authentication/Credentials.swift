@@ -46,7 +46,7 @@ struct Credentials: Sendable {
   /// - Throws: ``AppError`` for the field `newPassword` if the account must not have this password.
   func checkChoice(of newPassword: String) throws {
     let objection = Passwords.objection(
-      to: newPassword, username: username, displayName: displayName, email: email?.text)
+      to: newPassword, of: Passwords.Owner(username: username, displayName: displayName, email: email?.text))
     if let objection { throw AppError.invalid("newPassword", .weakPassword, objection) }
   }
 }

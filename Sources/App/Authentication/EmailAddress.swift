@@ -160,3 +160,7 @@ extension Fields.Rule where Value == EmailAddress {
     }
   }
 }
+
+extension EmailAddress: JSONWritable {
+  func write(to json: inout JSONWriter) { json.string(text) }
+}

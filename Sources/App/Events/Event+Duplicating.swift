@@ -28,7 +28,7 @@ extension Event {
       throw AppError.invalid("startTime", .outOfRange, "is in a time zone that this server does not know")
     }
     let (plan, offsets) = old.moved(to: times, in: zone, rules: zones.version)
-    guard plan.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Plan.endRule) }
+    try plan.checkRules()
     let friends: [User.ID] =
       invites
       ? try await change.rows("\(friendlyGuests(of: id, to: host)) AND f.friend_id = ANY(\(guests))")

@@ -29,13 +29,8 @@ extension Event {
     try change.write(
       """
       UPDATE events
-      SET title = \(new.title), note = \(new.note), start_time = \(new.startTime), end_time = \(new.endTime),
-        time_zone = \(new.timeZone), location_name = \(new.location?.name), latitude = \(new.location?.latitude),
-        longitude = \(new.location?.longitude), capacity = \(new.capacity.map(Int32.init)),
-        answer_by = \(new.answerBy),
-        max_plus_ones = \(Int32(new.maxPlusOnes)),
-        live_until = \(new.liveUntil), remind_at = \(remindAt), \(offsets.assignments), version = version + 1,
-        updated_at = clock_timestamp()
+      SET \(Plan.columns.assignments(from: new)), live_until = \(new.liveUntil), remind_at = \(remindAt),
+        \(offsets.assignments), version = version + 1, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     change.touch(.events, ofUsersIn: hosts(of: id))

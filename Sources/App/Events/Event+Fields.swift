@@ -1,12 +1,40 @@
 import Postgres
 
 extension Event.Plan {
-  static let endRule = "must be after startTime"
+  /// A rule about two fields.
+  struct Rule: Sendable {
+    /// The field that is at fault.
+    let field: String
+    /// The others that decide.
+    let others: [String]
+    let message: String
+    let holds: @Sendable (Event.Plan) -> Bool
 
-  static let answerByRule = "must not be after startTime"
+    var error: AppError { .invalid(field, .outOfRange, message) }
+  }
 
-  var endsAfterStart: Bool { endTime.map { $0 > startTime } ?? true }
-  var asksBeforeStart: Bool { answerBy.map { $0 <= startTime } ?? true }
+  static let rules = [
+    Rule(field: "endTime", others: ["startTime", "timeZone"], message: "must be after startTime") { plan in
+      plan.endTime.map { $0 > plan.startTime } ?? true
+    },
+    Rule(field: "answerBy", others: ["startTime", "timeZone"], message: "must not be after startTime") { plan in
+      plan.answerBy.map { $0 <= plan.startTime } ?? true
+    },
+  ]
+
+  /// - Throws: ``AppError`` for the first rule that the plan breaks.
+  func checkRules() throws {
+    for rule in Self.rules where !rule.holds(self) { throw rule.error }
+  }
+}
+
+extension Fields {
+  /// Records the rules that a plan breaks, except where a field has an error already.
+  mutating func check(_ plan: Event.Plan) {
+    for rule in Event.Plan.rules where !rule.holds(plan) && !hasError(in: [rule.field] + rule.others) {
+      note(rule.field, .outOfRange, rule.message)
+    }
+  }
 }
 
 extension Fields.Rule where Value == Zone {

@@ -42,16 +42,16 @@ extension Event.Offsets {
 }
 
 extension Event.Offsets: SQLRecord {
+  static let columns = Columns<Self>([
+    Column("start_offset") { $0.start }, Column("end_offset") { $0.end }, Column("answer_by_offset") { $0.answerBy },
+    Column("zone_rules") { $0.rules },
+  ])
+
   /// Of a row of `events`.
-  static let record: SQL = "ROW(start_offset, end_offset, answer_by_offset, zone_rules)"
+  static let record: SQL = "ROW(\(columns.list))"
 
   /// For the SET of an UPDATE of `events`.
-  var assignments: SQL {
-    """
-    start_offset = \(Int32(start)), end_offset = \(end.map(Int32.init)),
-    answer_by_offset = \(answerBy.map(Int32.init)), zone_rules = \(rules)
-    """
-  }
+  var assignments: SQL { Self.columns.assignments(from: self) }
 
   init(fields: inout SQLFields) throws {
     start = try fields.next()

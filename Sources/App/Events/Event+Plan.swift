@@ -31,43 +31,82 @@ extension Event {
       return time > now ? time : nil
     }
 
-    /// The parts of a plan, with their API names and their words in messages.
-    static let parts: [(field: String, word: String)] = [
-      ("title", "the title"), ("note", "the note"), ("startTime", "the time"), ("endTime", "the end"),
-      ("timeZone", "the time zone"), ("location", "the place"), ("capacity", "the number of places"),
-      ("answerBy", "the time to answer by"),
-      ("maxPlusOnes", "the number of plus-ones"),
-    ]
-
-    /// The parts in which this plan differs from an older one.
+    /// The fields in which this plan differs from an older one.
     func differences(from old: Plan) -> [Notice.FieldChange] {
-      func change(
-        _ field: String, _ part: KeyPath<Plan, some Equatable & JSONWritable & Sendable>
-      ) -> Notice.FieldChange? {
-        let (before, after) = (old[keyPath: part], self[keyPath: part])
-        return before == after ? nil : Notice.FieldChange(field: field, old: before, new: after)
+      Self.fields.compactMap { field in
+        let setting = field.setting
+        guard setting.differs(old, self) else { return nil }
+        return Notice.FieldChange(field: setting.name, old: setting.value(old), new: setting.value(self))
       }
-      return [
-        change("title", \.title), change("note", \.note), change("startTime", \.startTime),
-        change("endTime", \.endTime), change("timeZone", \.timeZone), change("location", \.location),
-        change("capacity", \.capacity), change("answerBy", \.answerBy), change("maxPlusOnes", \.maxPlusOnes),
-      ].compactMap { $0 }
     }
   }
 }
 
+// MARK: Fields
+
+extension Event.Plan {
+  /// A property that the hosts set, with its word in messages.
+  struct Field: Sendable {
+    let word: String
+    let setting: Setting<Event.Plan>
+    /// Reads the member of a POST or a PATCH.
+    let read: @Sendable (inout PlanEdit, inout Fields, Fields.Use, ZoneDatabase) -> Void
+
+    fileprivate init(_ word: String, _ setting: Setting<Event.Plan>) {
+      self.word = word
+      self.setting = setting
+      read = { edit, fields, use, _ in
+        if let change = setting.read(&fields, use) { edit.changes.append(change) }
+      }
+    }
+
+    /// A field whose value depends on the time zone: ``PlanEdit`` sets it.
+    fileprivate init<Value: JSONWritable & Equatable & SQLValue>(
+      _ word: String, _ name: String, _ column: String, _ path: any WritableKeyPath<Event.Plan, Value> & Sendable,
+      _ read: @escaping @Sendable (inout PlanEdit, inout Fields, Fields.Use, ZoneDatabase) -> Void
+    ) {
+      self.word = word
+      setting = Setting(name, path, in: [Column(column) { $0[keyPath: path] }]) { _, _ in .keep }
+      self.read = read
+    }
+  }
+
+  /// What the hosts set, in the order of errors, messages and columns. Requests, statements, notifications and exports
+  /// follow from a row. Rows are read by ``init(fields:)``, in the same order.
+  static let fields: [Field] = [
+    Field("the title", .required("title", "title", \.title, .line(1...200))),
+    Field("the note", .optional("note", "note", \.note, .text(0...2000))),
+    Field("the time", "startTime", "start_time", \.startTime) { edit, fields, use, _ in
+      edit.startTime = fields.edit("startTime", .plannedTime, in: use, isRequired: true)
+    },
+    Field("the end", "endTime", "end_time", \.endTime) { edit, fields, use, _ in
+      edit.endTime = fields.clearableEdit("endTime", .plannedTime, in: use)
+    },
+    Field("the time zone", "timeZone", "time_zone", \.timeZone) { edit, fields, use, zones in
+      edit.timeZone = fields.edit("timeZone", .timeZone(in: zones), in: use, isRequired: true)
+    },
+    Field(
+      "the place",
+      Setting(
+        "location", \.location,
+        in: [
+          Column("location_name") { $0.location?.name }, Column("latitude") { $0.location?.latitude },
+          Column("longitude") { $0.location?.longitude },
+        ]
+      ) { $0.clearableEdit("location", .location, in: $1) }),
+    Field("the number of places", .optional("capacity", "capacity", \.capacity, .capacity)),
+    Field("the time to answer by", "answerBy", "answer_by", \.answerBy) { edit, fields, use, _ in
+      edit.answerBy = fields.clearableEdit("answerBy", .plannedTime, in: use)
+    },
+    Field("the number of plus-ones", .defaulted("maxPlusOnes", "max_plus_ones", \.maxPlusOnes, .maxPlusOnes)),
+  ]
+
+  static let columns = Columns(fields.flatMap(\.setting.columns))
+}
+
 extension Event.Plan: SQLRecord {
   /// - Parameter events: the alias of a row of `events`.
-  static func record(_ events: SQL) -> SQL { "ROW(\(columns(events)))" }
-
-  /// The fields of ``record(_:)``, as a part of another record.
-  static func columns(_ events: SQL) -> SQL {
-    """
-    \(events).title, \(events).note, \(events).start_time, \(events).end_time, \(events).time_zone,
-    \(events).location_name, \(events).latitude, \(events).longitude, \(events).capacity, \(events).answer_by,
-    \(events).max_plus_ones
-    """
-  }
+  static func record(_ events: String) -> SQL { "ROW(\(columns.list(of: events)))" }
 
   init(fields: inout SQLFields) throws {
     title = try fields.next()

@@ -74,8 +74,8 @@ extension Event {
       return """
         UPDATE events
         SET start_time = \(new.startTime), end_time = \(new.endTime), answer_by = \(new.answerBy),
-          live_until = \(new.liveUntil), remind_at = \(reminder), \(offsets.assignments), version = version + 1,
-          updated_at = clock_timestamp()
+          \(offsets.assignments), live_until = \(new.liveUntil),
+          remind_at = \(reminder), version = version + 1, updated_at = clock_timestamp()
         WHERE id = \(id)
         """
     }

@@ -58,7 +58,7 @@ public struct Event: Sendable {
   /// `my_plus_ones` of a relation `m`, and ``coHosts(seenBy:)``.
   static let columns: SQL = """
     e.id, m.my_status, ROW(
-      e.id, \(Plan.columns("e")), e.status, \(Person.columns("c")), co.co_hosts, e.version, e.invited_count,
+      e.id, \(Plan.columns.list(of: "e")), e.status, \(Person.columns("c")), co.co_hosts, e.version, e.invited_count,
       e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
       e.created_at, e.updated_at, m.my_status, m.my_plus_ones
     ) AS event
@@ -171,14 +171,11 @@ public struct Event: Sendable {
     try change.write(
       """
       INSERT INTO events (
-        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        answer_by, max_plus_ones, live_until, remind_at, start_offset, end_offset, answer_by_offset, zone_rules
+        id, creator_id, \(Plan.columns.list), live_until, remind_at, \(Offsets.columns.list)
       )
       VALUES (
-        \(id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
-        \(plan.location?.name), \(plan.location?.latitude), \(plan.location?.longitude), \(plan.capacity.map(Int32.init)),
-        \(plan.answerBy), \(Int32(plan.maxPlusOnes)), \(plan.liveUntil), \(plan.remindAt()), \(Int32(offsets.start)),
-        \(offsets.end.map(Int32.init)), \(offsets.answerBy.map(Int32.init)), \(offsets.rules)
+        \(id), \(creator), \(Plan.columns.values(of: plan)), \(plan.liveUntil), \(plan.remindAt()),
+        \(Offsets.columns.values(of: offsets))
       )
       """)
     change.touch(.events, of: creator)

@@ -41,27 +41,9 @@ struct EventRoutes {
     let me = try context.user
     let zones = dependencies.zones
     let (plan, offsets, guests) = try await request.read { fields in
-      let (title, note) = (fields.required("title", .line(1...200)), fields.optional("note", .text(0...2000)))
-      let givenStart = fields.required("startTime", .plannedTime)
-      let givenEnd = fields.optional("endTime", .plannedTime)
-      let zone = fields.required("timeZone", .timeZone(in: zones))
-      let (start, end) = (zone.time(givenStart), givenEnd.map(zone.time))
-      var plan = Event.Plan(
-        title: title, note: note, startTime: start.time, endTime: end?.time, timeZone: zone.name,
-        location: fields.optional("location", .location),
-        capacity: fields.optional("capacity", .capacity))
-      let answerBy = fields.optional("answerBy", .plannedTime).map(zone.time)
-      plan.answerBy = answerBy?.time
-      plan.maxPlusOnes = fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0
-      let offsets = Event.Offsets(
-        start: start.offset, end: end?.offset, answerBy: answerBy?.offset, rules: zones.version)
+      let (plan, offsets) = try PlanEdit(from: &fields, in: .post, zones: zones).made(in: zones)
       let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
-      if !plan.endsAfterStart, !fields.hasError(in: "startTime", "endTime", "timeZone") {
-        fields.note("endTime", .outOfRange, Event.Plan.endRule)
-      }
-      if !plan.asksBeforeStart, !fields.hasError(in: "startTime", "answerBy", "timeZone") {
-        fields.note("answerBy", .outOfRange, Event.Plan.answerByRule)
-      }
+      fields.check(plan)
       return (plan, offsets, guests)
     }
     let id = Event.ID.new()
@@ -92,19 +74,11 @@ struct EventRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let versions = request.ifMatch()
     let zones = dependencies.zones
-    let edit = try await request.read { fields in
-      PlanEdit(
-        title: fields.edit("title", .line(1...200)), note: fields.clearableEdit("note", .text(0...2000)),
-        startTime: fields.edit("startTime", .plannedTime), endTime: fields.clearableEdit("endTime", .plannedTime),
-        timeZone: fields.edit("timeZone", .timeZone(in: zones)), location: fields.clearableEdit("location", .location),
-        capacity: fields.clearableEdit("capacity", .capacity),
-        answerBy: fields.clearableEdit("answerBy", .plannedTime), maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes))
-    }
+    let edit = try await request.read { PlanEdit(from: &$0, in: .patch, zones: zones) }
     return try await dependencies.respond(to: context, of: id) { change in
       try await Event.edit(id, by: me, ifVersionIn: versions, in: change) { old, oldOffsets in
         let (new, offsets) = try edit.applied(to: old, oldOffsets, in: zones)
-        guard new.endsAfterStart else { throw AppError.invalid("endTime", .outOfRange, Event.Plan.endRule) }
-        guard new.asksBeforeStart else { throw AppError.invalid("answerBy", .outOfRange, Event.Plan.answerByRule) }
+        try new.checkRules()
         return (new, offsets)
       }
     }

@@ -1,16 +1,24 @@
 import Postgres
 
-/// The changes of a PATCH to a plan.
+/// What a POST or a PATCH sets in a plan.
 struct PlanEdit: Sendable {
-  let title: Edit<String>
-  let note: Edit<String?>
-  let startTime: Edit<GivenTime>
-  let endTime: Edit<GivenTime?>
-  let timeZone: Edit<Zone>
-  let location: Edit<Event.Location?>
-  let capacity: Edit<Int?>
-  let answerBy: Edit<GivenTime?>
-  let maxPlusOnes: Edit<Int>
+  /// Of the fields that do not depend on the time zone.
+  var changes: [Setting<Event.Plan>.Change] = []
+  var startTime = Edit<GivenTime>.keep
+  var endTime = Edit<GivenTime?>.keep
+  var answerBy = Edit<GivenTime?>.keep
+  var timeZone = Edit<Zone>.keep
+
+  init(from fields: inout Fields, in use: Fields.Use, zones: ZoneDatabase) {
+    for field in Event.Plan.fields { field.read(&self, &fields, use, zones) }
+  }
+
+  /// The plan that a POST makes. It must have given the required fields, if only by their placeholders.
+  func made(in zones: ZoneDatabase) throws -> (Event.Plan, Event.Offsets) {
+    try applied(
+      to: Event.Plan(title: "", startTime: Timestamp(microseconds: 0), timeZone: ""),
+      Event.Offsets(start: 0, rules: zones.version), in: zones)
+  }
 
   /// A new time zone alone keeps the times. A reading is one of the clocks in the zone that results from the edit.
   ///
@@ -45,11 +53,10 @@ struct PlanEdit: Sendable {
       try time(givenStart, old.startTime, offsets.start) ?? ZonedTime(time: old.startTime, offset: offsets.start)
     let end = try clearable(endTime, old.endTime, offsets.end)
     let answer = try clearable(answerBy, old.answerBy, offsets.answerBy)
-    let plan = Event.Plan(
-      title: title.applied(to: old.title), note: note.applied(to: old.note), startTime: start.time, endTime: end?.time,
-      timeZone: isMoved ? zone?.name ?? old.timeZone : old.timeZone, location: location.applied(to: old.location),
-      capacity: capacity.applied(to: old.capacity), answerBy: answer?.time,
-      maxPlusOnes: maxPlusOnes.applied(to: old.maxPlusOnes))
+    var plan = old
+    for change in changes { change(&plan) }
+    (plan.startTime, plan.endTime, plan.answerBy) = (start.time, end?.time, answer?.time)
+    if isMoved, let zone { plan.timeZone = zone.name }
     var new = Event.Offsets(start: start.offset, end: end?.offset, answerBy: answer?.offset, rules: offsets.rules)
     // An older version: a worker with a later one then looks at the times again. Even if the offset stays, the later
     // rules may have another one at the new time.

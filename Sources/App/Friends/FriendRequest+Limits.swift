@@ -2,8 +2,8 @@ import Postgres
 
 extension FriendRequest {
   /// The maximum number of pending requests of one sender.
-  private static let maximumPending = 100
-  private static let maximumPerDay = 50
+  static let maximumPending = 100
+  static let maximumPerDay = 50
   /// Seconds to wait after the second declined or cancelled request to the same user, and after each later one. After
   /// the first there is no wait, because it may have been a mistake.
   private static let waits = (second: 86_400, later: 7 * 86_400)

@@ -91,7 +91,8 @@ private final class Admission: Sendable {
 }
 
 extension AppError {
-  static let bodyTooLarge = AppError(.tooLarge, "body-too-large", "The body must be at most 64 KiB.")
+  static let bodyTooLarge = AppError(
+    .tooLarge, "body-too-large", "The body must be at most \(Request.maximumBody >> 10) KiB.")
   static let notJSON = AppError(
     .unsupportedMediaType, "unsupported-media-type", "The body must be JSON: Content-Type: application/json.")
 }

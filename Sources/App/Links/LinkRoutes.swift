@@ -24,13 +24,7 @@ struct LinkRoutes {
   @Sendable func create(_ request: Request, _ context: Context) async throws -> Response {
     let (event, me) = (try self.event(context), try context.user)
     let settings = try await request.read { fields in
-      ShareLink.Settings(
-        kind: fields.required("kind", .word(of: ShareLink.Kind.allCases)),
-        shows: fields.optional("shows", .word(of: ShareLink.Shows.allCases)) ?? .counts,
-        expiresAt: fields.optional("expiresAt", .laterTime), maxGuests: fields.optional("maxGuests", .guests),
-        maxPlusOnes: fields.optional("maxPlusOnes", .maxPlusOnes) ?? 0,
-        email: fields.optional("email", .word(of: ShareLink.Email.allCases)) ?? .optional,
-        approval: fields.optional("approval", .flag) ?? true)
+      Changes(ShareLink.Settings.settings, from: &fields, in: .post).applied(to: ShareLink.Settings(kind: .view))
     }
     try await dependencies.checkMayWait(at: event, context)
     let id = ShareLink.ID.new()
@@ -45,14 +39,7 @@ struct LinkRoutes {
 
   @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
-    let edit = try await request.read { fields in
-      ShareLink.SettingsEdit(
-        kind: fields.edit("kind", .word(of: ShareLink.Kind.allCases)),
-        shows: fields.edit("shows", .word(of: ShareLink.Shows.allCases)),
-        expiresAt: fields.clearableEdit("expiresAt", .laterTime), maxGuests: fields.clearableEdit("maxGuests", .guests),
-        maxPlusOnes: fields.edit("maxPlusOnes", .maxPlusOnes),
-        email: fields.edit("email", .word(of: ShareLink.Email.allCases)), approval: fields.edit("approval", .flag))
-    }
+    let edit = try await request.read { Changes(ShareLink.Settings.settings, from: &$0, in: .patch) }
     try await dependencies.checkMayWait(at: event, context)
     return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
       let link = try await ShareLink.find(id, of: event, for: me, in: database)
@@ -121,12 +108,4 @@ private struct ShownLink: JSONWritable {
       $0.member("createdAt", link.createdAt)
     }
   }
-}
-
-extension Fields.Rule where Value == Timestamp {
-  fileprivate static var laterTime: Self { time.and("must be in the future", code: .outOfRange) { $0 > .now() } }
-}
-
-extension Fields.Rule where Value == Int {
-  fileprivate static var guests: Self { integer(1...Invitation.maximumGuests) }
 }

@@ -5,52 +5,18 @@ struct ShareLink: Sendable {
   typealias ID = Identifier<ShareLink>
 
   /// What the link is for: to look, or also to become a guest.
-  enum Kind: String, CaseIterable, Sendable, SQLValue {
+  enum Kind: String, CaseIterable, Sendable, SQLValue, JSONWritable, Decodable {
     case view, answer
   }
 
   /// What the page shows of the guests: their numbers, or also the names of those who are going.
-  enum Shows: String, CaseIterable, Sendable, SQLValue {
+  enum Shows: String, CaseIterable, Sendable, SQLValue, JSONWritable, Decodable {
     case counts, names
   }
 
   /// Whether the form asks visitors for an e-mail address.
-  enum Email: String, CaseIterable, Sendable, SQLValue {
+  enum Email: String, CaseIterable, Sendable, SQLValue, JSONWritable {
     case required, optional, none
-  }
-
-  /// The properties that a host sets.
-  struct Settings: Sendable, Equatable {
-    var kind: Kind
-    var shows: Shows
-    /// Nil: the link works until the event is archived.
-    var expiresAt: Timestamp?
-    /// The maximum number of guests who may come through the link; nil for no limit.
-    var maxGuests: Int?
-    /// The number of people whom each visitor may bring.
-    var maxPlusOnes = 0
-    var email = Email.optional
-    /// Whether a host must approve each guest first. The default, because anyone who has the link may answer.
-    var approval = true
-  }
-
-  /// The changes of a PATCH.
-  struct SettingsEdit: Sendable {
-    let kind: Edit<Kind>
-    let shows: Edit<Shows>
-    let expiresAt: Edit<Timestamp?>
-    let maxGuests: Edit<Int?>
-    let maxPlusOnes: Edit<Int>
-    let email: Edit<Email>
-    let approval: Edit<Bool>
-
-    func applied(to old: Settings) -> Settings {
-      Settings(
-        kind: kind.applied(to: old.kind), shows: shows.applied(to: old.shows),
-        expiresAt: expiresAt.applied(to: old.expiresAt), maxGuests: maxGuests.applied(to: old.maxGuests),
-        maxPlusOnes: maxPlusOnes.applied(to: old.maxPlusOnes), email: email.applied(to: old.email),
-        approval: approval.applied(to: old.approval))
-    }
   }
 
   /// The maximum number of links of one event. Expired ones make room for new ones.
@@ -77,12 +43,11 @@ struct ShareLink: Sendable {
     """
 
   /// - Parameter prefix: of a table's columns, such as `l.`.
-  static func columns(of prefix: SQL) -> SQL {
-    """
-    \(prefix)id, \(prefix)kind, \(prefix)shows, \(prefix)expires_at, \(prefix)max_guests,
-    \(prefix)max_plus_ones AS link_plus_ones, \(prefix)email, \(prefix)approval, \(prefix)kid,
-    \(prefix)joined_count, \(prefix)created_at, \(prefix)creator_id AS link_creator
-    """
+  static func columns(of prefix: String) -> SQL {
+    let own = ["id", "kid", "joined_count", "created_at"].map { prefix + $0 }.joined(separator: ", ")
+    return """
+      \(unescaped: own), \(Settings.record(prefix)) AS settings, \(unescaped: prefix)creator_id AS link_creator
+      """
   }
 
   /// A SQL condition: whether a link admits guests, its number of guests aside.
@@ -109,10 +74,7 @@ struct ShareLink: Sendable {
 
   init(row: Row) throws {
     id = try row["id"]
-    settings = Settings(
-      kind: try row["kind"], shows: try row["shows"], expiresAt: try row["expires_at"],
-      maxGuests: try row["max_guests"], maxPlusOnes: try row["link_plus_ones"], email: try row["email"],
-      approval: try row["approval"])
+    settings = try row["settings"]
     kid = try row["kid"]
     joined = try row["joined_count"]
     createdAt = try row["created_at"]
@@ -170,13 +132,8 @@ struct ShareLink: Sendable {
     try await makeRoom(at: event, in: change)
     let inserted = try await change.rows(
       """
-      INSERT INTO share_links (
-        id, event_id, creator_id, kind, shows, kid, expires_at, max_guests, max_plus_ones, email, approval
-      )
-      VALUES (
-        \(id), \(event), \(host), \(settings.kind), \(settings.shows), \(kid), \(settings.expiresAt),
-        \(settings.maxGuests.map(Int32.init)), \(Int32(settings.maxPlusOnes)), \(settings.email), \(settings.approval)
-      )
+      INSERT INTO share_links (id, event_id, creator_id, kid, \(Settings.columns.list))
+      VALUES (\(id), \(event), \(host), \(kid), \(Settings.columns.values(of: settings)))
       RETURNING \(hostsColumns)
       """)
     return try ShareLink(ofHosts: inserted[0])
@@ -192,7 +149,7 @@ struct ShareLink: Sendable {
 
   /// Changes the settings of a link to an open event. Guests who have joined stay.
   static func edit(
-    _ id: ID, of event: Event.ID, _ edit: SettingsEdit, by host: User.ID, in change: Change
+    _ id: ID, of event: Event.ID, _ edit: Changes<Settings>, by host: User.ID, in change: Change
   ) async throws -> ShareLink {
     let row = try await Event.lock(event, by: host, in: change)
     let link = try await find(id, of: event, for: host, in: change)
@@ -203,9 +160,7 @@ struct ShareLink: Sendable {
     let edited = try await change.rows(
       """
       UPDATE share_links
-      SET kind = \(new.kind), shows = \(new.shows), expires_at = \(new.expiresAt),
-        max_guests = \(new.maxGuests.map(Int32.init)), max_plus_ones = \(Int32(new.maxPlusOnes)),
-        email = \(new.email), approval = \(new.approval)
+      SET \(Settings.columns.assignments(from: new))
       WHERE id = \(id)
       RETURNING \(hostsColumns)
       """)

@@ -117,7 +117,7 @@ extension Notice {
       guard case .object(let members) = change, case .string(let field)? = members["field"] else { return nil }
       return field
     }
-    func word(_ field: String) -> String? { Event.Plan.parts.first { $0.field == field }?.word }
+    func word(_ field: String) -> String? { Event.Plan.fields.first { $0.setting.name == field }?.word }
     if fields.count == 1, let only = word(fields[0]) {
       return Sentence(Sentence(stringLiteral: only), variant: fields[0])
     }

@@ -26,7 +26,7 @@ public struct Report: Sendable {
   public static let maximumText = 2000
   /// Seconds for which a report is kept after it was closed: 90 days. An open one is kept until it is closed.
   static let lifetime = 90 * 86_400
-  private static let maximumPerDay = 20
+  static let maximumPerDay = 20
 
   let id: ID
   let userID: User.ID?

@@ -14,15 +14,11 @@ struct AccountRoutes {
 
   @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let (edit, reauthentication) = try await request.read { fields -> (ProfileEdit, Reauthentication?) in
-      let edit = ProfileEdit(
-        username: fields.edit("username", .username), displayName: fields.edit("displayName", .line(1...100)),
-        bio: fields.clearableEdit("bio", .text(0...500)), email: fields.edit("email", .email),
-        requestsFrom: fields.edit("requestsFrom", .word(of: User.Audience.allCases)),
-        findableBy: fields.edit("findableBy", .word(of: User.Audience.allCases)))
+    let (edit, email, reauthentication) = try await request.read { fields in
+      let edit = Changes(User.Profile.settings, from: &fields, in: .patch)
+      let email = edit.applied(to: .blank).newEmail
       // The address can receive a password reset, so a change of it needs reauthentication.
-      guard case .set = edit.email else { return (edit, nil) }
-      return (edit, fields.reauthentication(password: "currentPassword"))
+      return (edit, email, email == nil ? nil : fields.reauthentication(password: "currentPassword"))
     }
     let confirmation: Reauthentication.Confirmation?
     do {
@@ -34,12 +30,12 @@ struct AccountRoutes {
       else { throw AppError.wrongCode }
       return response
     }
-    if case .set(let email) = edit.email {
+    if let email {
       // Limits both the mails to one address and the mails from one account.
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    return try await passing(edit, context) { verdict in
+    return try await passing(email, context) { verdict in
       try await dependencies.respond(to: context, at: .user(me)) {
         guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
         return user
@@ -60,9 +56,9 @@ struct AccountRoutes {
 
   /// Asks the gate about the mail to an address that the user has typed.
   private func passing(
-    _ edit: ProfileEdit, _ context: Context, _ change: (MailGate.Verdict?) async throws -> Response
+    _ email: EmailAddress?, _ context: Context, _ change: (MailGate.Verdict?) async throws -> Response
   ) async throws -> Response {
-    guard case .set(let email) = edit.email else { return try await change(nil) }
+    guard let email else { return try await change(nil) }
     let recipient = try await MailToken.recipient(at: email, in: database)
     // The account has verified this address, so there is no mail.
     if let recipient, recipient.isProven, recipient.user == (try context.user) { return try await change(nil) }

@@ -2,7 +2,7 @@ import Postgres
 
 extension User {
   /// Whom a user lets reach them, besides their friends. A preference of the user, which only they see.
-  enum Audience: String, CaseIterable, Sendable, SQLValue {
+  enum Audience: String, CaseIterable, Sendable, SQLValue, JSONWritable {
     case everyone
     /// Users with a friend in common.
     case friendsOfFriends = "friends-of-friends"

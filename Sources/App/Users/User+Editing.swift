@@ -4,47 +4,40 @@ extension User {
   /// Changes the user's own profile. Unchanged fields move no stamp; a new name moves the stamps of everyone who sees
   /// it. A new address is only requested: see ``askForEmail(_:_:by:keys:in:)``.
   ///
-  /// - Parameter verdict: on the mail to a new address.
+  /// - Parameters:
+  ///   - edit: what the request sets.
+  ///   - verdict: on the mail to a new address.
   /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, ``AppError/tooManyAttempts`` if the gate holds the
   ///   mail back, or ``AppError/sessionEnded`` if there is no account.
   static func edit(
-    _ id: ID, _ edit: ProfileEdit, _ verdict: MailGate.Verdict?, by session: Session.ID, keys: SigningKeys,
+    _ id: ID, _ edit: Changes<Profile>, _ verdict: MailGate.Verdict?, by session: Session.ID, keys: SigningKeys,
     in change: Change
   ) async throws {
     // The row is locked before anything else is read: a change that befriends or invites this user waits, or is seen
     // below.
     try change.takeTurns(at: [id], for: .update)
     let row = try await change.first(
-      "SELECT username, display_name, bio, requests_from, findable_by FROM users WHERE id = \(id) FOR NO KEY UPDATE")
-    guard let row else { throw AppError.sessionEnded }
-    if case .set = edit.email { try await Session.check(session, in: change) }
-    let (oldUsername, oldName): (String, String) = (try row["username"], try row["display_name"])
-    let oldBio: String? = try row["bio"]
-    let (username, name) = (edit.username.applied(to: oldUsername), edit.displayName.applied(to: oldName))
-    let bio = edit.bio.applied(to: oldBio)
-    let (oldRequests, oldFindable): (Audience, Audience) = (try row["requests_from"], try row["findable_by"])
-    let requests = edit.requestsFrom.applied(to: oldRequests)
-    let findable = edit.findableBy.applied(to: oldFindable)
-    let isRenamed = (username, name) != (oldUsername, oldName)
+      "SELECT \(Profile.record) AS profile FROM users WHERE id = \(id) FOR NO KEY UPDATE")
+    guard let old: Profile = try row?["profile"] else { throw AppError.sessionEnded }
+    let new = edit.applied(to: old)
+    if new.newEmail != nil { try await Session.check(session, in: change) }
+    let isRenamed = (new.username, new.displayName) != (old.username, old.displayName)
     if isRenamed { try await change.lockEvents(thatShow: id) }
-    if isRenamed || bio != oldBio || (requests, findable) != (oldRequests, oldFindable) {
+    if Profile.settings.contains(where: { !$0.columns.isEmpty && $0.differs(old, new) }) {
       do {
         try await change.rows(
           """
-          UPDATE users
-          SET username = \(username), display_name = \(name), bio = \(bio),
-            requests_from = \(requests), findable_by = \(findable), updated_at = clock_timestamp()
-          WHERE id = \(id)
+          UPDATE users SET \(Profile.columns.assignments(from: new)), updated_at = clock_timestamp() WHERE id = \(id)
           """)
       } catch let error as PostgresError where error.constraint == "username_taken" {
         throw AppError.usernameTaken
       }
       if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
     }
-    if username.lowercasedASCII != oldUsername.lowercasedASCII {
-      try await retire(oldUsername, for: username, of: id, in: change)
+    if new.username.lowercasedASCII != old.username.lowercasedASCII {
+      try await retire(old.username, for: new.username, of: id, in: change)
     }
-    if case .set(let email) = edit.email { try await askForEmail(email, verdict, by: id, keys: keys, in: change) }
+    if let email = new.newEmail { try await askForEmail(email, verdict, by: id, keys: keys, in: change) }
   }
 
   /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.

@@ -86,11 +86,7 @@ extension VisitorLetter {
             WHERE l.id = v.link_id AND \(ShareLink.supports("l", answerOf: "v")) AND \(gate.mayMailStrangers("l.creator_id"))
           ) AS is_expected,
         \(Event.Plan.record("e")) AS plan,
-        ARRAY(
-          SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
-          WHERE h.event_id = e.id
-          ORDER BY h.user_id = e.creator_id DESC, u.id
-        ) AS hosts
+        \(Event.hostNames) AS hosts
       FROM visitors AS v
       JOIN events AS e ON e.id = v.event_id
       WHERE v.id = ANY(\(visitors))

@@ -95,9 +95,9 @@ enum ProblemLine {
     .noRoom: "The event has no room for this many people.",
     .ownEvent: "You are a host of this event, so it needs no answer.",
     .requestRunning: "The same request is still running.",
-    .tooManyHosts: "The event has 20 co-hosts, the maximum. Remove one first.",
-    .tooManyLinks: "The event has 20 share links, the maximum. Revoke one first.",
-    .tooManyDevices: "You have 20 devices, the maximum. Remove one first.",
+    .tooManyHosts: "The event has the maximum number of co-hosts. Remove one first.",
+    .tooManyLinks: "The event has the maximum number of share links. Revoke one first.",
+    .tooManyDevices: "You have the maximum number of devices. Remove one first.",
 
     .lostUpdate: "The event was edited in the meantime. Look at it, then repeat the command.",
     .bodyTooLarge: "The request is too large.",
@@ -109,7 +109,7 @@ enum ProblemLine {
     .uploadInProgress: "Your previous picture is still being processed.",
     .tooManyAttempts: "Too many attempts.",
     .tooManyFriendRequests: "You cannot send this friend request yet.",
-    .tooManyReports: "You have sent 20 reports in 24 hours, the maximum.",
+    .tooManyReports: "You have sent the maximum number of reports for one day.",
     .tooManyUsernames: "You have changed your username too often.",
     .headersTooLarge: "The request is too large.",
 

@@ -64,13 +64,15 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     template.append(literal)
   }
 
-  fileprivate mutating func append(unescaped text: String) {
+  /// Appends text that becomes SQL unchanged: only for names that the program chose, never for untrusted text.
+  public mutating func append(unescaped text: String) {
     if text.utf8.hasZero { note("the statement's text contains the character U+0000") }
     template.append(unescaped: text)
   }
 
+  /// Appends a value, which is sent separately from the text.
   @inlinable
-  mutating func append<Value: SQLValue>(_ value: Value) {
+  public mutating func append<Value: SQLValue>(_ value: Value) {
     appendBytes(of: value, number: parameterCount + 1)
     appendPlace(of: Value.sqlType)
   }

@@ -28,7 +28,7 @@ import Testing
       .hostOffered(event, title, .new(), by: ana), .hostAdded(event, title, by: ana),
       .answerReminder(event, title, by: ana),
     ]
-    for part in Event.Plan.parts { notices.append(edit(part.field)) }
+    for field in Event.Plan.fields { notices.append(edit(field.setting.name)) }
     for status in Invitation.Status.allCases {
       // Those who decline bring no one, and to be invited is no answer.
       for plusOnes in 0...([.declined, .invited, .pending].contains(status) ? 0 : 2) {

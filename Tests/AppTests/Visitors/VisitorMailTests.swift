@@ -159,6 +159,28 @@ import Testing
     }
   }
 
+  @Test func `a page and a mail name the hosts in the order of the API: by when they became hosts`() async throws {
+    try await TestApp.run { app in
+      let ((ana, ben), mailbox) = (try await app.friends("ana", "ben"), Mailbox())
+      let cleo = try await app.signUp("cleo")
+      try await app.befriend(ana, cleo)
+      // Not the order of their ids.
+      let later = [ben, cleo].sorted { $0.id > $1.id }
+      let event = try await ana.createEvent()["id"].string ?? ""
+      for host in later { try await ana.addHost(host, to: event) }
+      let names = try await ana.get("events/\(event)")["hosts"].array.compactMap { $0["displayName"].string }
+      #expect(names == [ana, later[0], later[1]].map { $0.username.capitalized })
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      _ = try await app.confirmedVisit(link.token, email: "zoe@x.org")
+      #expect(try await app.send("GET", "/e/\(link.token)").body.contains(names.joined(separator: ", ")))
+      try await app.takeMails()
+      try await ana.edit(event, #"{"title": "Dive"}"#)
+      let mail = try #require(try await deliver(app, to: mailbox).first)
+      #expect(try json(mail)["data"]["event"]["hosts"].array.compactMap(\.string) == names)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `confirmed visitors get changes by mail, one mail each, until they unsubscribe`() async throws {
     try await TestApp.run { app in
       let ((ana, ben), mailbox) = (try await app.friends("ana", "ben"), Mailbox())

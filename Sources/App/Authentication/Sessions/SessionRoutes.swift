@@ -19,11 +19,11 @@ struct SessionRoutes {
     let (username, email, password, displayName, device) = try await request.read { fields in
       let (username, email) = (fields.required("username", .username), fields.required("email", .email))
       let password = fields.optional("password", .password)
-      let displayName = fields.optional("displayName", .line(1...100))
+      let displayName = fields.optional("displayName", .displayName)
       let device = fields.optional("device", .line(1...100))
       if let password, !fields.hasError(in: "password"),
         let objection = Passwords.objection(
-          to: password, username: username, displayName: displayName, email: email.text)
+          to: password, of: Passwords.Owner(username: username, displayName: displayName, email: email.text))
       {
         fields.note("password", .weakPassword, objection)
       }
@@ -180,27 +180,6 @@ extension Fields.Rule where Value == String {
       // Before it is normalized, which turns some other letters into ASCII letters.
       if case .string(let raw) = json, !raw.isASCII { throw Fields.Broken(.badFormat, rule) }
       return try form.read(json)
-    }
-  }
-
-  static var password: Self {
-    Self(placeholder: "") { json throws(Fields.Broken) in
-      let password = try anyPassword.read(json)
-      guard (8...256).contains(password.precomposedStringWithCanonicalMapping.unicodeScalars.count) else {
-        throw Fields.Broken(.wrongLength, "must be 8 to 256 characters long")
-      }
-      return password
-    }
-  }
-
-  /// Not trimmed: spaces count like other characters.
-  static var anyPassword: Self {
-    Self(placeholder: "") { json throws(Fields.Broken) in
-      guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
-      // Enough for characters of four bytes, or of two scalars.
-      guard text.utf8.count <= 2048 else { throw Fields.Broken(.wrongLength, "must be at most 2048 bytes long") }
-      guard !text.hasLongRunOfMarks else { throw Fields.Broken(.badFormat, String.markRule) }
-      return text
     }
   }
 }

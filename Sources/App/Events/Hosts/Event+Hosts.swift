@@ -91,6 +91,15 @@ extension Event {
     """
   }
 
+  /// The names of all hosts of `events AS e` as an array, in the order of ``hosts``.
+  static let hostNames: SQL = """
+    ARRAY(
+      SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
+      WHERE h.event_id = e.id
+      ORDER BY h.added_at NULLS FIRST, u.id
+    )
+    """
+
   /// Touches the lists that show the hosts of events.
   ///
   /// - Parameter condition: on `user_id`, the owner of a list.

@@ -67,7 +67,8 @@ extension JSON.Object {
 }
 
 extension AppError {
-  static let formTooLarge = AppError(.tooLarge, "body-too-large", "The form must be at most 16 KiB.")
+  static let formTooLarge = AppError(
+    .tooLarge, "body-too-large", "The form must be at most \(Request.maximumForm >> 10) KiB.")
   static let notAForm = AppError(
     .unsupportedMediaType, "unsupported-media-type",
     "The body must be a form: Content-Type: application/x-www-form-urlencoded.")

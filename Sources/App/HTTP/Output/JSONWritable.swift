@@ -10,6 +10,10 @@ extension String: JSONWritable {
   func write(to json: inout JSONWriter) { json.string(self) }
 }
 
+extension JSONWritable where Self: RawRepresentable, RawValue == String {
+  func write(to json: inout JSONWriter) { json.string(rawValue) }
+}
+
 extension Bool: JSONWritable {
   func write(to json: inout JSONWriter) { json.literal(self ? "true" : "false") }
 }

@@ -5,13 +5,18 @@ import Postgres
 extension DemoSeed {
   struct LinkSeed: Decodable {
     let id: UUID
-    let kind: String
-    let shows: String
+    let kind: ShareLink.Kind
+    let shows: ShareLink.Shows
     let maxGuests: Int?
     let maxPlusOnes: Int?
     let approval: Bool?
     /// How many guests have joined through it.
     let joined: Int
+
+    var settings: ShareLink.Settings {
+      ShareLink.Settings(
+        kind: kind, shows: shows, maxGuests: maxGuests, maxPlusOnes: maxPlusOnes ?? 0, approval: approval ?? true)
+    }
   }
 
   /// Only for a new event, like its guests.
@@ -31,11 +36,11 @@ extension DemoSeed {
       try await change.rows(
         """
         INSERT INTO share_links (
-          id, event_id, creator_id, kind, shows, kid, max_guests, max_plus_ones, approval, joined_count, created_at
+          id, event_id, creator_id, kid, \(ShareLink.Settings.columns.list), joined_count, created_at
         )
         VALUES (
-          \(link.id), \(event.id), \(creator.id), \(link.kind), \(link.shows), \(kid),
-          \(link.maxGuests.map(Int32.init)), \(Int32(link.maxPlusOnes ?? 0)), \(link.approval ?? true), \(Int32(link.joined)), \(invitedAt)
+          \(link.id), \(event.id), \(creator.id), \(kid), \(ShareLink.Settings.columns.values(of: link.settings)),
+          \(link.joined), \(invitedAt)
         )
         ON CONFLICT DO NOTHING
         """)

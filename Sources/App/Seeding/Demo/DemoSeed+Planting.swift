@@ -90,16 +90,13 @@ extension DemoSeed {
       """,
       """
       INSERT INTO events (
-        id, creator_id, title, note, start_time, end_time, time_zone, location_name, latitude, longitude, capacity,
-        max_plus_ones, answer_by, status, live_until, remind_at, archived_at, created_at, updated_at, start_offset,
-        end_offset, answer_by_offset, zone_rules
+        id, creator_id, \(Event.Plan.columns.list), status, live_until, remind_at, archived_at, created_at, updated_at,
+        \(Event.Offsets.columns.list)
       )
       VALUES (
-        \(event.id), \(creator), \(plan.title), \(plan.note), \(plan.startTime), \(plan.endTime), \(plan.timeZone),
-        \(event.location?.name), \(event.location?.latitude), \(event.location?.longitude),
-        \(event.capacity.map(Int32.init)), \(Int32(event.maxPlusOnes ?? 0)), \(plan.answerBy),
-        \(event.status ?? "scheduled"), \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt),
-        \(Int32(offsets.start)), \(offsets.end.map(Int32.init)), \(offsets.answerBy.map(Int32.init)), \(offsets.rules)
+        \(event.id), \(creator), \(Event.Plan.columns.values(of: plan)), \(event.status ?? "scheduled"),
+        \(plan.liveUntil), \(remindAt), \(archivedAt), \(invitedAt), \(invitedAt),
+        \(Event.Offsets.columns.values(of: offsets))
       )
       ON CONFLICT (id) DO NOTHING
       """)
@@ -167,7 +164,10 @@ extension DemoSeed {
     return Event.Plan(
       title: event.title, note: event.note, startTime: start,
       endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone,
-      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, in: zone, now: now) })
+      location: event.location.map { Event.Location(name: $0.name, latitude: $0.latitude, longitude: $0.longitude) },
+      capacity: event.capacity,
+      answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, in: zone, now: now) },
+      maxPlusOnes: event.maxPlusOnes ?? 0)
   }
 
   private static func zone(of event: EventSeed, in zones: ZoneDatabase) throws -> Zone {

@@ -95,7 +95,7 @@ extension Export {
 extension Export.Section {
   static let profile = Self(
     name: "profile", table: "users", owners: ["id"],
-    values: ["id", "username", "display_name", "bio", "picture_url", "email", "requests_from", "findable_by"],
+    values: ["id"] + User.Profile.columns.names + ["picture_url", "email"],
     times: ["email_verified_at", "created_at", "updated_at"],
     more: "'hasPassword', t.password_hash IS NOT NULL",  // The keys are made from the names.
     withheld: ["password_hash", "search_name", "username_key", "email_key", "is_first_email"])
@@ -133,14 +133,12 @@ extension Export.Section {
       withheld: ["link_id", "owner_id", "snapshot", "picture", "closing_note", "expires_at"]),
     Self(
       name: "events", table: "events", owners: ["creator_id"],
-      values: [
-        "id", "title", "note", "time_zone", "location_name", "latitude", "longitude", "capacity", "status", "version",
-        "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count", "pending_count",
-        "visitor_count",
-        "max_plus_ones", "plus_ones_count", "start_offset", "end_offset", "answer_by_offset",
+      values: ["id"] + Event.Plan.columns.names(areTimes: false) + [
+        "status", "version", "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
+        "pending_count", "visitor_count", "plus_ones_count", "start_offset", "end_offset", "answer_by_offset",
       ],
-      times: [
-        "start_time", "end_time", "answer_by", "remind_at", "live_until", "archived_at", "created_at", "updated_at",
+      times: Event.Plan.columns.names(areTimes: true) + [
+        "remind_at", "live_until", "archived_at", "created_at", "updated_at",
       ], withheld: ["may_have_co_hosts", "zone_rules"]),
     Self(
       name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
@@ -153,10 +151,8 @@ extension Export.Section {
       values: ["event_id"]),
     Self(
       name: "shareLinks", table: "share_links", owners: ["creator_id"],
-      values: [
-        "id", "event_id", "kind", "shows", "max_guests", "max_plus_ones", "email", "approval", "joined_count",
-      ],
-      times: ["expires_at", "created_at"],
+      values: ["id", "event_id"] + ShareLink.Settings.columns.names(areTimes: false) + ["joined_count"],
+      times: ShareLink.Settings.columns.names(areTimes: true) + ["created_at"],
       withheld: ["kid"]),
     Self(
       // The visitors at the events that the user hosts, as guest lists show them.

@@ -91,7 +91,8 @@ struct UploadedPicture: Sendable {
 
 extension AppError {
   static let pictureNotFound = AppError(.notFound, "picture-not-found", "This picture does not exist, or was replaced.")
-  static let pictureTooLarge = AppError(.tooLarge, "body-too-large", "A picture may be at most 2 MiB.")
+  static let pictureTooLarge = AppError(
+    .tooLarge, "body-too-large", "A picture may be at most \(Picture.maximumLength >> 20) MiB.")
   static let notAPicture = AppError(
     .unsupportedMediaType, "unsupported-media-type",
     "The body must be a complete JPEG, PNG, WebP or HEIC picture, at most \(PictureDecoder.longestSide) pixels a side.")

@@ -30,11 +30,7 @@ struct EventFacts: Sendable {
     \(Event.Plan.record("e")) AS plan, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
     e.archived_at IS NOT NULL AS is_archived, e.going_count, e.maybe_count,
     e.waitlisted_count > 0 OR coalesce(e.going_count >= e.capacity, false) AS is_full,
-    ARRAY(
-      SELECT u.display_name FROM event_hosts AS h JOIN users AS u ON u.id = h.user_id
-      WHERE h.event_id = e.id
-      ORDER BY h.user_id = e.creator_id DESC, u.id
-    ) AS hosts,
+    \(Event.hostNames) AS hosts,
     ARRAY(
       SELECT coalesce(g.name, u.display_name)
       FROM (

@@ -108,11 +108,14 @@ extension Phone {
     for password in listed {
       #expect(
         password.count >= 8
-          && Passwords.objection(to: String(password), username: "", displayName: nil, email: nil) != nil)
+          && Passwords.objection(to: String(password), of: Passwords.Owner(username: "", displayName: nil, email: nil))
+            != nil
+      )
     }
     for password in ["correct horse", "plans-with-friends", "password of my own", ""] {
       #expect(
-        Passwords.objection(to: password, username: "ana", displayName: "Ana", email: "ana@example.com") == nil,
+        Passwords.objection(
+          to: password, of: Passwords.Owner(username: "ana", displayName: "Ana", email: "ana@example.com")) == nil,
         "\(password)")
     }
   }

@@ -62,7 +62,9 @@ struct Fields {
     }
   }
 
-  func hasError(in names: String...) -> Bool {
+  func hasError(in names: String...) -> Bool { hasError(in: names) }
+
+  func hasError(in names: [String]) -> Bool {
     errors.contains { names.contains($0.field) }
   }
 

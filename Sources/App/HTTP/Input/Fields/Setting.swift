@@ -1,0 +1,100 @@
+import Postgres
+
+/// One property that clients set, with its member on the wire, its columns and its rule. A list of settings says once
+/// what a POST and a PATCH read and what INSERT and UPDATE write.
+struct Setting<Owner: Sendable>: Sendable {
+  typealias Change = @Sendable (inout Owner) -> Void
+
+  let name: String
+  let columns: [Column<Owner>]
+  /// The value on the wire.
+  let value: @Sendable (Owner) -> any JSONWritable & Sendable
+  let differs: @Sendable (Owner, Owner) -> Bool
+  /// Nil if the request keeps the property.
+  let read: @Sendable (inout Fields, Fields.Use) -> Change?
+
+  /// - Parameters:
+  ///   - columns: none for a property that other statements store.
+  ///   - read: the new value from a request.
+  init<Value: JSONWritable & Equatable & Sendable>(
+    _ name: String, _ path: any WritableKeyPath<Owner, Value> & Sendable, in columns: [Column<Owner>],
+    _ read: @escaping @Sendable (inout Fields, Fields.Use) -> Edit<Value>
+  ) {
+    self.name = name
+    self.columns = columns
+    value = { $0[keyPath: path] }
+    differs = { $0[keyPath: path] != $1[keyPath: path] }
+    self.read = { fields, use in
+      guard case .set(let new) = read(&fields, use) else { return nil }
+      return { $0[keyPath: path] = new }
+    }
+  }
+
+  /// A property that a POST must give.
+  static func required<Value: JSONWritable & Equatable & SQLValue>(
+    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable,
+    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+  ) -> Self {
+    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit(name, rule(), in: $1, isRequired: true) }
+  }
+
+  /// A property with a default that is not null.
+  static func defaulted<Value: JSONWritable & Equatable & SQLValue>(
+    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable,
+    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+  ) -> Self {
+    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit(name, rule(), in: $1) }
+  }
+
+  /// A property that may be null.
+  static func optional<Value: JSONWritable & Equatable & SQLValue>(
+    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value?> & Sendable,
+    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+  ) -> Self {
+    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.clearableEdit(name, rule(), in: $1) }
+  }
+}
+
+/// What a request sets.
+struct Changes<Owner: Sendable>: Sendable {
+  private let changes: [Setting<Owner>.Change]
+
+  init(_ settings: [Setting<Owner>], from fields: inout Fields, in use: Fields.Use) {
+    changes = settings.compactMap { $0.read(&fields, use) }
+  }
+
+  func applied(to old: Owner) -> Owner {
+    var new = old
+    for change in changes { change(&new) }
+    return new
+  }
+}
+
+extension Fields {
+  /// What reads a member.
+  enum Use {
+    /// A POST: absent or null is the default.
+    case post
+    /// A PATCH: absent keeps the value.
+    case patch
+  }
+
+  /// A member that always has a value.
+  mutating func edit<Value>(
+    _ name: String, _ rule: Rule<Value>, in use: Use, isRequired: Bool = false
+  ) -> Edit<Value> {
+    switch use {
+    case .patch: edit(name, rule)
+    case .post where isRequired: .set(required(name, rule))
+    case .post: optional(name, rule).map(Edit.set) ?? .keep
+    }
+  }
+
+  /// A member that may be null.
+  mutating func clearableEdit<Value>(_ name: String, _ rule: Rule<Value>, in use: Use) -> Edit<Value?> {
+    switch use {
+    case .patch: clearableEdit(name, rule)
+    case .post: .set(optional(name, rule))
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Postgres
+
+extension User {
+  /// The properties of an account that its owner sets.
+  struct Profile: Sendable, Equatable {
+    var username: String
+    var displayName: String
+    var bio: String?
+    /// An address that was not proven yet: see ``User/edit(_:_:_:by:keys:in:)``. Nil unless a request sets it.
+    var newEmail: EmailAddress?
+    var requestsFrom: Audience
+    var findableBy: Audience
+
+    /// In the order of errors and columns. Rows are read by ``init(fields:)``, in the same order.
+    static let settings: [Setting<Profile>] = [
+      .required("username", "username", \.username, .username),
+      .required("displayName", "display_name", \.displayName, .displayName),
+      .optional("bio", "bio", \.bio, .text(0...500)),
+      email,
+      .defaulted("requestsFrom", "requests_from", \.requestsFrom, .word(of: Audience.allCases)),
+      .defaulted("findableBy", "findable_by", \.findableBy, .word(of: Audience.allCases)),
+    ]
+
+    /// It becomes the account's address by a mail, so that no column has it.
+    private static let email = Setting<Profile>("email", \.newEmail, in: []) { fields, use in
+      guard case .set(let email) = fields.edit("email", .email, in: use) else { return .keep }
+      return .set(email)
+    }
+
+    /// What a request sets shows against it.
+    static let blank = Profile(username: "", displayName: "", requestsFrom: .noOne, findableBy: .noOne)
+
+    static let columns = Columns(settings.flatMap(\.columns))
+  }
+}
+
+extension User.Profile: SQLRecord {
+  /// Of a row of `users`.
+  static let record: SQL = "ROW(\(columns.list))"
+
+  init(fields: inout SQLFields) throws {
+    username = try fields.next()
+    displayName = try fields.next()
+    bio = try fields.next()
+    requestsFrom = try fields.next()
+    findableBy = try fields.next()
+  }
+}
+
+extension Fields.Rule where Value == String {
+  static var displayName: Self { line(1...100) }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import App
+
+/// Each limit is one constant in the code, from which messages take it. What people read elsewhere is compared here.
+@Suite struct LimitTests {
+  private struct Limit: Sendable, CustomTestStringConvertible {
+    let value: Int
+    /// A phrase with `#` for the number, and the files that say it.
+    let phrase: String
+    let files: [String]
+
+    init(_ value: Int, _ phrase: String, _ files: String...) {
+      self.value = value
+      self.phrase = phrase
+      self.files = files
+    }
+
+    var testDescription: String { phrase }
+  }
+
+  private static let document = "Sources/App/HTTP/openapi.yaml"
+  private static let limits = [
+    Limit(Event.maximumCoHosts, "an event has at most # co-hosts", document),
+    Limit(ShareLink.maximumPerEvent, "an event has at most # share links", document),
+    Limit(ShareLink.maximumPerEvent, "An event has at most # links", document, "docs/sharing.md"),
+    Limit(Device.maximum, "a user has at most # devices", document),
+    Limit(Device.maximum, "A user has at most # devices", "docs/notifications.md"),
+    Limit(Device.maximum, "You already have # devices", document),
+    Limit(Session.maximumCount, "user has at most # sessions", document, "docs/accounts.md"),
+    Limit(Invitation.maximumGuests, "An event has at most # guests", document, "docs/sharing.md"),
+    Limit(Invitation.maximumBatch, "and a request at most #", document),
+    Limit(FriendRequest.maximumPending, "at most # pending sent requests", document),
+    Limit(FriendRequest.maximumPerDay, "at most # new ones in 24 hours", document),
+    Limit(Report.maximumPerDay, "a user can send # reports in 24 hours", document),
+    Limit(Report.maximumPerDay, "| new reports | # in 24 hours", "docs/accounts.md"),
+    Limit(Passwords.length.lowerBound, "A password has # to", document, "docs/accounts.md"),
+    Limit(Passwords.length.upperBound, "A password has 8 to # characters", document, "docs/accounts.md"),
+    Limit(Request.maximumBody >> 10, "A body has at most # KiB", document),
+    Limit(Picture.maximumLength >> 20, "a picture # MiB", document),
+    Limit(Picture.maximumLength >> 20, "WebP or HEIC of at most # MiB", document, "docs/api-conventions.md"),
+    Limit(LargeBodies.maximumLength >> 10, "a validation with `include=changes` # KiB", document),
+    Limit(Snapshot.maximumLength >> 10, "collection of at most # KiB of JSON", document),
+    Limit(Delta.maximumChanged >> 10, "`changed` has at most # KiB", document),
+    Limit(CalendarFeed.maximumEvents, "At most # events", "docs/calendars.md"),
+    Limit(CalendarFeed.maximumZones, "each of at most # zones", "docs/calendars.md"),
+    Limit(Event.maximumCounted, "an event with at most # invitations", "docs/caching.md"),
+  ]
+
+  @Test(arguments: limits)
+  private func `documents say what the code does`(_ limit: Limit) throws {
+    let parts = limit.phrase.split(separator: "#", omittingEmptySubsequences: false).map {
+      NSRegularExpression.escapedPattern(for: String($0)).replacing(" ", with: #"\s+"#)
+    }
+    let pattern = try Regex("(?:\(parts[0]))([0-9][0-9,]*)(?:\(parts[1]))", as: (Substring, Substring).self)
+    for file in limit.files {
+      let text = try String(contentsOf: Program.checkout.appending(path: file), encoding: .utf8)
+      let said = text.matches(of: pattern).map { $0.output.1.filter { $0 != "," } }
+      #expect(Set(said) == ["\(limit.value)"], "\(file)")
+    }
+  }
+
+  @Test func `messages name the limits`() {
+    #expect(AppError.tooManyHosts.message.contains("\(Event.maximumCoHosts) "))
+    #expect(AppError.tooManyLinks.message.contains("\(ShareLink.maximumPerEvent) "))
+    #expect(AppError.tooManyDevices.message.contains("\(Device.maximum) "))
+    #expect(AppError.bodyTooLarge.message.contains("\(Request.maximumBody >> 10) KiB"))
+    #expect(AppError.formTooLarge.message.contains("\(Request.maximumForm >> 10) KiB"))
+    #expect(AppError.pictureTooLarge.message.contains("\(Picture.maximumLength >> 20) MiB"))
+  }
+}
