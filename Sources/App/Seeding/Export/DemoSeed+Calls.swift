@@ -11,16 +11,10 @@ extension DemoSeed {
   /// The reads of an app for a user of the demo, and some writes, in an order that works. Sessions are left out,
   /// because they belong to the export.
   func calls(of user: PersonSeed) throws -> [ExportedCall] {
-    [registration] + (Self.collections + Self.otherLists).map { .get($0) } + reads(of: user) + (try pictures())
+    [registration] + (Collection.allCases.map { "/api/v1/\($0.facts.path)" } + Self.otherLists).map { .get($0) }
+      + reads(of: user) + (try pictures())
       + validations(by: user) + writes(by: user)
   }
-
-  /// The GETs of the cache collections.
-  private static let collections = [
-    "/api/v1/users/me", "/api/v1/friends", "/api/v1/friend-requests?direction=incoming",
-    "/api/v1/friend-requests?direction=sent", "/api/v1/events", "/api/v1/invitations", "/api/v1/blocks",
-    "/api/v1/notifications", "/api/v1/notification-preferences",
-  ]
 
   private static let otherLists = [
     "/api/v1/events?when=past", "/api/v1/events?include=participants", "/api/v1/invitations?status=invited",

@@ -96,20 +96,14 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }
-    // Each row below must have as many stamps.
-    let collections: [Collection] = [
-      .profile, .friends, .friendRequests, .sentFriendRequests, .events, .invitations, .blocks, .notifications,
-      .notificationPreferences,
-    ]
-    let columns = ["user_id"] + collections.map(\.column)
+    let columns = ["user_id"] + Collection.allCases.map(\.column)
     try connection.copy(into: "user_stamps", columns: columns) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)
         var stamp: Timestamp {
           Timestamp(microseconds: start.microseconds - .random(in: 0..<Self.week, using: &random))
         }
-        try rows.append(
-          userID(number).rawValue, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp, stamp)
+        try rows.append(userID(number).rawValue, followedBy: Collection.allCases.map { _ in stamp })
         if number % 10_000 == 0 { progress("stamps", Double(number) / Double(users)) }
       }
     }

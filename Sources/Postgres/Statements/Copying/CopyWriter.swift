@@ -16,19 +16,38 @@ public struct CopyWriter {
 
   /// Writes one row. It needs a value for each column, of exactly the column's type.
   public mutating func append<each Value: SQLValue>(_ values: repeat each Value) throws {
-    let start = bytes.count
-    bytes.appendInteger(Int16(0))
+    let start = begin()
     var columns: Int16 = 0
-    for value in repeat each values {
-      columns += 1
-      let type = type(of: value).sqlType
-      // The text of other types would be taken for their binary format.
-      let isBinary = !type.isInferred || type.isPlainText
-      if !isBinary || bytes.appendField(value) == .unrepresentable {
-        bytes.removeSubrange(start...)
-        throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) cannot be encoded for PostgreSQL")
-      }
+    for value in repeat each values { try append(value, as: &columns, of: start) }
+    try end(start, columns)
+  }
+
+  /// Writes one row whose columns after the first are of one type.
+  public mutating func append<First: SQLValue, Rest: SQLValue>(_ first: First, followedBy rest: [Rest]) throws {
+    let start = begin()
+    var columns: Int16 = 0
+    try append(first, as: &columns, of: start)
+    for value in rest { try append(value, as: &columns, of: start) }
+    try end(start, columns)
+  }
+
+  /// - Returns: where the row is in `bytes`.
+  private mutating func begin() -> Int {
+    bytes.appendInteger(Int16(0))
+    return bytes.count - 2
+  }
+
+  private mutating func append<Value: SQLValue>(_ value: Value, as columns: inout Int16, of start: Int) throws {
+    columns += 1
+    // The text of other types would be taken for their binary format.
+    let isBinary = !Value.sqlType.isInferred || Value.sqlType.isPlainText
+    if !isBinary || bytes.appendField(value) == .unrepresentable {
+      bytes.removeSubrange(start...)
+      throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) cannot be encoded for PostgreSQL")
     }
+  }
+
+  private mutating func end(_ start: Int, _ columns: Int16) throws {
     Swift.withUnsafeBytes(of: columns.bigEndian) { bytes.replaceSubrange(start..<start + 2, with: $0) }
     count += 1
     if bytes.count > 1 << 16 { try flush() }

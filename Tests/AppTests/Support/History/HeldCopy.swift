@@ -18,7 +18,7 @@ struct HeldCopy: Equatable, Sendable {
   /// - Parameter response: of a GET of the collection, with all items in one page.
   init(_ collection: App.Collection, _ response: APIResponse) throws {
     let body = response.body
-    guard Phone.lists.contains(collection) else {
+    guard !collection.facts.isSingleObject else {
       items = "[\(body)]"
       stamp = try #require(response.json["timestamp"].string, "\(body)")
       return
@@ -36,13 +36,13 @@ struct HeldCopy: Equatable, Sendable {
 }
 
 extension Phone {
-  static let everyCollection = Array(collections.keys)
+  static let everyCollection = App.Collection.allCases
   /// The collections that are lists. The others are single objects.
-  static let lists = Set(collections.keys).subtracting([.profile, .notificationPreferences])
+  static let lists = Set(everyCollection.filter { !$0.facts.isSingleObject })
 
   /// The path of a collection's GET with all items in one page.
   static func wholePath(of collection: App.Collection) -> String {
-    let path = collections[collection] ?? ""
+    let path = collection.facts.path
     guard lists.contains(collection) else { return path }
     return path + (path.contains("?") ? "&" : "?") + "limit=100"
   }

@@ -3,6 +3,21 @@
 /// The lists that a user sees, with one line per item that contains everything that a client can use. ``Model``
 /// computes the expected lists, and ``Listing`` reads them from responses of the service.
 extension Model {
+  /// A collection of a user, and how to read it from a response.
+  func list(of collection: App.Collection, for person: Int) -> (Listing, [String]) {
+    switch collection {
+    case .profile: (.profile, profile(of: person))
+    case .friends: (.friends, friendList(of: person))
+    case .friendRequests: (.requests, requestList(of: person, .incoming))
+    case .sentFriendRequests: (.requests, requestList(of: person, .sent))
+    case .events: (.events, eventList(of: person, archived: false))
+    case .invitations: (.invitations, invitationList(of: person))
+    case .blocks: (.blocks, blockList(of: person))
+    case .notifications: (.inbox, inboxList(of: person))
+    case .notificationPreferences: (.preferences, preferences(of: person))
+    }
+  }
+
   func profile(of person: Int) -> [String] {
     let person = people[person]
     return [line(person.id, person.username, person.displayName, person.bio, person.email)]

@@ -442,20 +442,11 @@ struct ModelWorld {
   }
 
   private func readings(of person: Int, _ events: [Int]) -> [Reading] {
-    func list(_ path: String, _ listing: Listing, _ expected: [String]) -> Reading {
-      Reading(person: person, path: path, listing: listing, expected: expected, isCollection: true)
+    var readings = Phone.everyCollection.map { collection in
+      let (listing, expected) = model.list(of: collection, for: person)
+      return Reading(
+        person: person, path: Phone.wholePath(of: collection), listing: listing, expected: expected, isCollection: true)
     }
-    var readings = [
-      list("users/me", .profile, model.profile(of: person)),
-      list("friends?limit=100", .friends, model.friendList(of: person)),
-      list("friend-requests?direction=incoming&limit=100", .requests, model.requestList(of: person, .incoming)),
-      list("friend-requests?direction=sent&limit=100", .requests, model.requestList(of: person, .sent)),
-      list("events?limit=100", .events, model.eventList(of: person, archived: false)),
-      list("invitations?limit=100", .invitations, model.invitationList(of: person)),
-      list("blocks?limit=100", .blocks, model.blockList(of: person)),
-      list("notifications?limit=100", .inbox, model.inboxList(of: person)),
-      list("notification-preferences", .preferences, model.preferences(of: person)),
-    ]
     // Neither this list nor the archive is a collection, and so they have no stamp.
     readings.append(
       Reading(

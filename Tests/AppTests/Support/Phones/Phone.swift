@@ -153,11 +153,8 @@ final class Phone: Sendable {
 
   // MARK: Caching
 
-  static let collections: [Collection: String] = [
-    .profile: "users/me", .friends: "friends", .friendRequests: "friend-requests?direction=incoming",
-    .sentFriendRequests: "friend-requests?direction=sent", .events: "events", .invitations: "invitations",
-    .blocks: "blocks", .notifications: "notifications", .notificationPreferences: "notification-preferences",
-  ]
+  /// The paths of their GETs.
+  static let collections = Dictionary(uniqueKeysWithValues: Collection.allCases.map { ($0, $0.facts.path) })
 
   /// Reads all collections.
   ///
