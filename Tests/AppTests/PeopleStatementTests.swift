@@ -21,7 +21,7 @@ import Testing
     ("invitations of one kind", "GET invitations?status=going&limit=100", nil, 1),
     ("an event for calendars", "GET events/{event}/calendar.ics", nil, 1),
     ("stale collections", "POST cache/validate/{ana}", "{}", 1),
-    // The stamps, and each of the nine collections.
+    // The stamps, and each of the collections.
     ("stale collections with items", "POST cache/validate/{ana}?include=items,digests", "{}", 10),
     ("stale collections with changes", "POST cache/validate/{ana}?include=changes", "{}", 10),
     ("friends with digests", "GET friends?limit=100&include=digests", nil, 1),

@@ -45,16 +45,6 @@ struct ListCopy: Codable, Equatable {
 }
 
 extension CacheCollection {
-  /// The key of an item, as verdicts name it.
-  func key(of item: JSONValue) -> String? {
-    switch self {
-    case .profile, .notificationPreferences: "me"
-    case .friends, .blocks: item["user"]?["id"]?.string
-    case .invitations: item["event"]?["id"]?.string
-    case .friendRequests, .sentFriendRequests, .events, .notifications: item["id"]?.string
-    }
-  }
-
   /// The name of an item, for people.
   func name(of item: JSONValue) -> String {
     let name: JSONValue? =

@@ -24,37 +24,14 @@ public struct CacheAPI: Sendable {
   ///
   /// - Parameter cursor: the `nextCursor` of the page or verdict before.
   public func page(of collection: CacheCollection, cursor: String? = nil, limit: Int = 100) async throws -> RawPage {
-    guard !collection.isSingleObject else {
-      let object: JSONValue = try await caller.get(.get(collection.path))
+    let facts = collection.facts
+    guard facts.key != nil else {
+      let object: JSONValue = try await caller.get(.get(facts.path))
       return RawPage(items: [object], timestamp: object["timestamp"]?.string.map(Stamp.init(rawValue:)))
     }
-    let query = collection.query + [("include", "digests")]
-    let page: Page<JSONValue> = try await caller.get(
-      .page(collection.path, query, limit: limit, cursor: cursor))
+    let query = facts.query + [("include", "digests")]
+    let page: Page<JSONValue> = try await caller.get(.page(facts.path, query, limit: limit, cursor: cursor))
     return RawPage(
       items: page.items, digests: page.digests ?? [], nextCursor: page.nextCursor, timestamp: page.timestamp)
-  }
-}
-
-extension CacheCollection {
-  fileprivate var path: String {
-    switch self {
-    case .profile: "/users/me"
-    case .friends: "/friends"
-    case .friendRequests, .sentFriendRequests: "/friend-requests"
-    case .events: "/events"
-    case .invitations: "/invitations"
-    case .blocks: "/blocks"
-    case .notifications: "/notifications"
-    case .notificationPreferences: "/notification-preferences"
-    }
-  }
-
-  fileprivate var query: [(name: String, value: String?)] {
-    switch self {
-    case .friendRequests: [("direction", RequestDirection.incoming.rawValue)]
-    case .sentFriendRequests: [("direction", RequestDirection.sent.rawValue)]
-    default: []
-    }
   }
 }

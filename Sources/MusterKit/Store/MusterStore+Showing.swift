@@ -18,20 +18,12 @@ extension MusterStore {
       record.write.resolved(outbox.identities).apply(to: &shown, at: record.createdAt)
       pending.formUnion(record.write.collections)
     }
-    func state(_ collection: CacheCollection) -> ListState {
-      ListState(
+    for collection in CacheCollection.allCases {
+      let state = ListState(
         statuses[collection], isProved: invalidations.isProved(collection),
         hasPendingWrites: pending.contains(collection))
+      collection.facts.show(self, shown, state)
     }
-    profile.show(shown.profile, state(.profile))
-    friends.show(shown.friends, state(.friends))
-    friendRequests.show(shown.friendRequests, state(.friendRequests))
-    sentFriendRequests.show(shown.sentFriendRequests, state(.sentFriendRequests))
-    events.show(shown.events, state(.events))
-    invitations.show(shown.invitations, state(.invitations))
-    blocks.show(shown.blocks, state(.blocks))
-    notifications.show(shown.notifications, state(.notifications))
-    notificationPreferences.show(shown.notificationPreferences, state(.notificationPreferences))
   }
 
   /// Records that the copies may be out of date, and shows it.

@@ -1,4 +1,5 @@
 import Foundation
+import Hummingbird
 import TestSupport
 import Testing
 
@@ -36,8 +37,10 @@ import Testing
     Limit(FriendRequest.maximumPerDay, "at most # new ones in 24 hours", document),
     Limit(Report.maximumPerDay, "a user can send # reports in 24 hours", document),
     Limit(Report.maximumPerDay, "| new reports | # in 24 hours", "docs/accounts.md"),
-    Limit(Passwords.length.lowerBound, "A password has # to", document, "docs/accounts.md"),
-    Limit(Passwords.length.upperBound, "A password has 8 to # characters", document, "docs/accounts.md"),
+    Limit(Passwords.length.lowerBound, "A password has # to", document),
+    Limit(Passwords.length.lowerBound, "A password is # to", "docs/accounts.md"),
+    Limit(Passwords.length.upperBound, "A password has 8 to # characters", document),
+    Limit(Passwords.length.upperBound, "A password is 8 to # characters", "docs/accounts.md"),
     Limit(Request.maximumBody >> 10, "A body has at most # KiB", document),
     Limit(Picture.maximumLength >> 20, "a picture # MiB", document),
     Limit(Picture.maximumLength >> 20, "WebP or HEIC of at most # MiB", document, "docs/api-conventions.md"),

@@ -4,5 +4,76 @@ public enum CacheCollection: String, CaseIterable, Codable, Sendable, CodingKeyR
   case notificationPreferences
 
   /// Whether the collection is one object, with the key `me`, and not a list.
-  public var isSingleObject: Bool { self == .profile || self == .notificationPreferences }
+  public var isSingleObject: Bool { facts.key == nil }
+
+  /// The key of an item, as validations name it.
+  public func key(of item: JSONValue) -> String? {
+    guard let key = facts.key else { return "me" }
+    return key.reduce(item as JSONValue?) { $0?[$1] }?.string
+  }
+}
+
+extension CacheCollection {
+  /// All that the store and the calls know of a collection.
+  struct Facts: Sendable {
+    /// Of its GET.
+    let path: String
+    let query: [(name: String, value: String?)]
+    /// The way to the key in an item: to its own id, or to that of the user or event that it is about. Nil for a single
+    /// object.
+    let key: [String]?
+    /// Replaces the collection in lists by the items of a copy; nil removes it.
+    let set: @Sendable (inout Lists, StoredCopy?) -> Void
+    /// Replaces the collection in lists by that of other lists.
+    let take: @Sendable (inout Lists, Lists) -> Void
+    let show: @MainActor @Sendable (MusterStore, Lists, ListState) -> Void
+  }
+
+  var facts: Facts { Self.made[Self.all.firstIndex(of: self) ?? 0] }
+
+  private static let all = allCases
+  private static let made = all.map(\.making)
+
+  private var making: Facts {
+    switch self {
+    case .profile: .object("/users/me", \.profile) { $0.profile }
+    case .friends: .list("/friends", key: "user", "id", in: \.friends) { $0.friends }
+    case .friendRequests: .list("/friend-requests", .incoming, key: "id", in: \.friendRequests) { $0.friendRequests }
+    case .sentFriendRequests:
+      .list("/friend-requests", .sent, key: "id", in: \.sentFriendRequests) { $0.sentFriendRequests }
+    case .events: .list("/events", key: "id", in: \.events) { $0.events }
+    case .invitations: .list("/invitations", key: "event", "id", in: \.invitations) { $0.invitations }
+    case .blocks: .list("/blocks", key: "user", "id", in: \.blocks) { $0.blocks }
+    case .notifications: .list("/notifications", key: "id", in: \.notifications) { $0.notifications }
+    case .notificationPreferences:
+      .object("/notification-preferences", \.notificationPreferences) { $0.notificationPreferences }
+    }
+  }
+}
+
+extension CacheCollection.Facts {
+  fileprivate static func list<Item: Decodable & Sendable & Hashable>(
+    _ path: String, _ direction: RequestDirection? = nil, key: String...,
+    in list: any WritableKeyPath<Lists, [Item]?> & Sendable,
+    shownBy shown: @escaping @MainActor @Sendable (MusterStore) -> StoredList<Item>
+  ) -> Self {
+    Self(
+      path: path, query: direction.map { [("direction", $0.rawValue)] } ?? [], key: key,
+      set: { $0[keyPath: list] = $1?.models() }, take: { $0[keyPath: list] = $1[keyPath: list] },
+      show: { shown($0).show($1[keyPath: list], $2) })
+  }
+
+  fileprivate static func object<Object: Decodable & Sendable & Hashable>(
+    _ path: String, _ object: any WritableKeyPath<Lists, Object?> & Sendable,
+    shownBy shown: @escaping @MainActor @Sendable (MusterStore) -> StoredObject<Object>
+  ) -> Self {
+    Self(
+      path: path, query: [], key: nil,
+      set: { (lists, copy) in
+        let objects: [Object]? = copy?.models()
+        lists[keyPath: object] = objects?.first
+      },
+      take: { $0[keyPath: object] = $1[keyPath: object] },
+      show: { shown($0).show($1[keyPath: object], $2) })
+  }
 }

@@ -33,16 +33,3 @@ extension StoredCopy.Entry {
     !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
   }
 }
-
-extension CacheCollection {
-  /// The key of an item in validations: its own id, for `friends` and `blocks` the user's, for `invitations` the
-  /// event's.
-  func key(of item: JSONValue) -> String? {
-    switch self {
-    case .profile, .notificationPreferences: "me"
-    case .friends, .blocks: item["user"]?["id"]?.string
-    case .invitations: item["event"]?["id"]?.string
-    case .friendRequests, .sentFriendRequests, .events, .notifications: item["id"]?.string
-    }
-  }
-}
