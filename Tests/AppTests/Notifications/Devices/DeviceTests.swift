@@ -378,7 +378,8 @@ extension Phone {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "PUT", "devices", #"{"platform": "\#(platform.rawValue)", "token": "\#(token)"\#(more)}"#, expecting: status,
+      act: "registerDevice", [:], #"{"platform": "\#(platform.rawValue)", "token": "\#(token)"\#(more)}"#,
+      expecting: status,
       sourceLocation: sourceLocation)
   }
 
@@ -386,7 +387,7 @@ extension Phone {
   func removeDevice(
     _ id: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "devices/\(id)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "removeDevice", ["device": id], expecting: status, sourceLocation: sourceLocation)
   }
 
   func devices() async throws -> [JSON] {

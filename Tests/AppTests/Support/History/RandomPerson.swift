@@ -6,13 +6,31 @@ import TestSupport
 
 /// Performs random verbs as random users. Refusals are expected, because another user may have been faster.
 struct RandomPerson {
+  /// Named for acts, except for what visitors and workers do.
   enum Verb: String, CaseIterable, Sendable {
-    case rename, writeBio, putPicture, removePicture
-    case send, accept, decline, cancelRequest, unfriend, block, unblock
-    case create, edit, invite, join, visit, withdraw, answer, cancelEvent, archive
-    case addHost, removeHost, setAnswer, remind
-    case acceptProposal, declineProposal
-    case markRead, choose, purge
+    case rename = "editMe"
+    case writeBio = "editMe.bio"
+    case putPicture, removePicture
+    case send = "sendFriendRequest"
+    case accept = "acceptFriendRequest"
+    case decline = "declineFriendRequest"
+    case cancelRequest = "cancelFriendRequest"
+    case unfriend = "endFriendship"
+    case block, unblock
+    case create = "createEvent"
+    case edit = "editEvent"
+    case invite = "inviteToEvent"
+    case join = "joinByLink"
+    case withdraw = "withdrawInvitation"
+    case answer = "answerInvitation"
+    case remind = "remindGuests"
+    case cancelEvent, addHost, removeHost, setAnswer, acceptProposal, declineProposal
+    case markRead = "markNotificationsRead"
+    case choose = "setNotificationPreferences"
+    case visit, archive, purge
+
+    /// The name of the act.
+    fileprivate var act: String { String(rawValue.prefix { $0 != "." }) }
 
     /// The relative frequency of the verb.
     fileprivate var weight: Int {
@@ -61,13 +79,11 @@ struct RandomPerson {
     switch verb {
     case .rename, .writeBio, .putPicture, .removePicture: await changeLooks(verb, of: me)
     case .send:
-      let response = await call(verb, by: me, "POST", "friend-requests", #"{"receiverId": "\#(cast[other].id)"}"#)
+      let response = await call(verb, by: me, [:], #"{"receiverId": "\#(cast[other].id)"}"#)
       guard let id = response?.json["id"].string else { break }
       acts.add(SharedActs.Request(id: id, sender: me, receiver: other))
     case .accept, .decline, .cancelRequest: await close(verb)
-    case .unfriend: _ = await call(verb, by: me, "DELETE", "friends/\(cast[other].id)")
-    case .block: _ = await call(verb, by: me, "PUT", "blocks/\(cast[other].id)")
-    case .unblock: _ = await call(verb, by: me, "DELETE", "blocks/\(cast[other].id)")
+    case .unfriend, .block, .unblock: _ = await call(verb, by: me, ["user": cast[other].id])
     case .create: await create(by: me)
     case .edit, .invite, .join, .visit, .withdraw, .answer, .cancelEvent, .addHost, .removeHost, .setAnswer, .remind:
       await change(verb)
@@ -75,7 +91,7 @@ struct RandomPerson {
     case .archive: await archive()
     case .markRead:
       let now = Timestamp.now().rfc3339()
-      _ = await call(verb, by: me, "POST", "notifications/read", #"{"before": "\#(now)"}"#)
+      _ = await call(verb, by: me, [:], #"{"before": "\#(now)"}"#)
     case .purge:
       // Purges rows that are a second old. Sometimes purges everything, because entries can lie in the future when the
       // clock was set back. The rest fits on a page.
@@ -84,7 +100,7 @@ struct RandomPerson {
       if let purged, purged > 0 { history.count { $0.done[.purge, default: 0] += 1 } }
     case .choose:
       let isOn = roll(2) == 0
-      _ = await call(verb, by: me, "PUT", "notification-preferences", #"{"event-updated": \#(isOn)}"#)
+      _ = await call(verb, by: me, [:], #"{"event-updated": \#(isOn)}"#)
     }
     try await Task.sleep(for: .milliseconds(5 + roll(40)))
   }
@@ -92,21 +108,17 @@ struct RandomPerson {
   private mutating func changeLooks(_ verb: Verb, of me: Int) async {
     let word = "Word \(roll(1000))"
     switch verb {
-    case .rename: _ = await call(verb, by: me, "PATCH", "users/me", #"{"displayName": "\#(word)"}"#)
-    case .writeBio: _ = await call(verb, by: me, "PATCH", "users/me", #"{"bio": "\#(word)"}"#)
-    case .putPicture: _ = await call(verb, by: me, "PUT", "users/me/picture", Sample.webpText)
-    default: _ = await call(verb, by: me, "DELETE", "users/me/picture")
+    case .rename: _ = await call(verb, by: me, [:], #"{"displayName": "\#(word)"}"#)
+    case .writeBio: _ = await call(verb, by: me, [:], #"{"bio": "\#(word)"}"#)
+    case .putPicture: _ = await call(verb, by: me, [:], Sample.webpText)
+    default: _ = await call(verb, by: me)
     }
   }
 
   private mutating func close(_ verb: Verb) async {
     guard let request = acts.requests.randomElement(using: &random) else { return }
-    let path = "friend-requests/\(request.id)"
-    switch verb {
-    case .accept: _ = await call(verb, by: request.receiver, "POST", "\(path)/accept")
-    case .decline: _ = await call(verb, by: request.receiver, "POST", "\(path)/decline")
-    default: _ = await call(verb, by: request.sender, "DELETE", path)
-    }
+    let person = verb == .cancelRequest ? request.sender : request.receiver
+    _ = await call(verb, by: person, ["request": request.id, "sentRequest": request.id])
   }
 
   /// Creates an event. Some events are over and are archived next time, and some have two places only.
@@ -116,51 +128,51 @@ struct RandomPerson {
       {"title": "Event \(word)", "startTime": "\(year)-05-01T18:00:00Z", "timeZone": "UTC", "capacity": \(capacity),
        "maxPlusOnes": \(roll(3))}
       """
-    let response = await call(.create, by: me, "POST", "events", body)
+    let response = await call(.create, by: me, [:], body)
     guard let id = response?.json["id"].string else { return }
     acts.add(SharedActs.Plan(id: id, host: me))
   }
 
   private mutating func change(_ verb: Verb) async {
     guard let plan = acts.plans.randomElement(using: &random) else { return }
-    let path = "events/\(plan.id)"
+    let (path, event) = ("events/\(plan.id)", ["event": plan.id])
     let guest = (plan.host + 1 + roll(cast.count - 1)) % cast.count
     let (word, capacity) = (roll(1000), roll(4) == 0 ? #", "capacity": null"# : "")
     let status = ["going", "maybe", "declined"][roll(3)]
     // Sometimes a co-host, and sometimes a user who is refused.
     let editor = roll(4) == 0 ? roll(cast.count) : plan.host
     switch verb {
-    case .edit: _ = await call(verb, by: editor, "PATCH", path, #"{"title": "Event \#(word)"\#(capacity)}"#)
+    case .edit: _ = await call(verb, by: editor, event, #"{"title": "Event \#(word)"\#(capacity)}"#)
     case .invite:
-      _ = await call(verb, by: editor, "POST", "\(path)/invitations", #"{"userIds": ["\#(cast[guest].id)"]}"#)
+      _ = await call(verb, by: editor, event, #"{"userIds": ["\#(cast[guest].id)"]}"#)
     case .join:
       let host = place.phone(of: cast[plan.host])
       guard let link = try? await host.send("POST", "\(path)/links", #"{"kind": "answer"}"#).json,
         let url = link["url"].string, let id = link["id"].string
       else { return }
-      _ = await call(verb, by: guest, "POST", "links/\(url.suffix(43))/join")
+      _ = await call(verb, by: guest, ["linkToken": String(url.suffix(43))])
       _ = try? await host.send("DELETE", "\(path)/links/\(id)")
     case .visit: await visit(plan)
-    case .withdraw: _ = await call(verb, by: plan.host, "DELETE", "\(path)/invitations/\(cast[guest].id)")
+    case .withdraw: _ = await call(verb, by: plan.host, ["event": plan.id, "invitee": cast[guest].id])
     case .answer:
       let invitations = try? await place.phone(of: cast[guest]).send("GET", "invitations").json["items"].array
       guard let id = invitations?.randomElement(using: &random)?["event"]["id"].string else { return }
       let body = #"{"status": "\#(status)", "plusOnes": \#([0, 0, 1, 2][roll(4)])}"#
-      _ = await call(verb, by: guest, "PUT", "events/\(id)/invitations/me", body)
+      _ = await call(verb, by: guest, ["event": id], body)
     case .addHost:
-      _ = await call(verb, by: plan.host, "PUT", "\(path)/hosts/\(cast[guest].id)")
+      _ = await call(verb, by: plan.host, ["event": plan.id, "invitee": cast[guest].id])
       let decisions: [Verb?] = [.acceptProposal, .declineProposal, nil]
       if let decision = decisions[roll(3)] { await decide(decision, by: guest) }
     case .removeHost:
       let remover = roll(2) == 0 ? guest : plan.host
-      _ = await call(verb, by: remover, "DELETE", "\(path)/hosts/\(cast[guest].id)")
+      _ = await call(verb, by: remover, ["event": plan.id, "invitee": cast[guest].id])
     case .setAnswer:
       // Of any guest. An event has few, so that one of the cast is rarely among them.
       let guests = try? await place.phone(of: cast[plan.host]).send("GET", "\(path)/invitations").json["items"].array
       guard let guests, let id = guests.randomElement(using: &random)?["id"].string else { return }
-      _ = await call(verb, by: editor, "PUT", "\(path)/invitations/\(id)", #"{"status": "\#(status)"}"#)
-    case .remind: _ = await call(verb, by: editor, "POST", "\(path)/reminders")
-    default: _ = await call(verb, by: plan.host, "DELETE", path)
+      _ = await call(verb, by: editor, ["event": plan.id, "invitee": id], #"{"status": "\#(status)"}"#)
+    case .remind: _ = await call(verb, by: editor, event)
+    default: _ = await call(verb, by: plan.host, event)
     }
   }
 
@@ -168,7 +180,7 @@ struct RandomPerson {
   private mutating func decide(_ verb: Verb, by me: Int) async {
     let proposals = try? await place.phone(of: cast[me]).send("GET", "proposals").json["items"]
     guard let proposal = proposals?[0]["id"].string else { return }
-    _ = await call(verb, by: me, "POST", "proposals/\(proposal)/\(verb == .acceptProposal ? "accept" : "decline")")
+    _ = await call(verb, by: me, ["proposal": proposal])
   }
 
   /// A person without an account answers through a link, and does something else.
@@ -208,9 +220,13 @@ struct RandomPerson {
 
   /// - Returns: nil if there was no response.
   private func call(
-    _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil
+    _ verb: Verb, by person: Int, _ things: [String: String] = [:], _ body: String? = nil
   ) async -> APIResponse? {
-    guard let response = try? await place.phone(of: cast[person]).send(method, path, body) else { return nil }
+    guard let act = try? Act.named(verb.act), let path = try? act.path(things) else {
+      history.report("\(verb) has no act, or a thing is missing")
+      return nil
+    }
+    guard let response = try? await place.phone(of: cast[person]).send(act.method, path, body) else { return nil }
     if response.status < 300 { history.count { $0.done[verb, default: 0] += 1 } }
     // No request is malformed, and no user is logged out, but several phones of one user may upload a picture at once.
     if [400, 401, 405, 413, 415, 429].contains(response.status), response.problem != "upload-in-progress" {

@@ -10,8 +10,8 @@ extension ModelWorld {
     let user = chance(0.85) ? pick(model.friends(of: creator) + model.guests(of: event)) : anyUser()
     guard let user else { return nil }
     let me = rightful(creator)
-    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let response = try await call(.addHost, by: me, "PUT", path)
+    let response = try await call(
+      .addHost, by: me, ["event": model.events[event].id, "invitee": model.people[user].id])
     let (eventID, userID) = (Event.ID(model.events[event].id), User.ID(model.people[user].id))
     let offer: Proposal.ID? = try await app.value(
       "SELECT id FROM host_offers WHERE event_id = \(eventID) AND user_id = \(userID)")
@@ -33,9 +33,8 @@ extension ModelWorld {
     }
     guard let visitor = pick(proposed), let account = model.visitors[visitor].account else { return nil }
     let me = rightful(account)
-    let path = "proposals/\(model.visitors[visitor].id)"
     let response = try await call(
-      accepts ? .acceptProposal : .declineProposal, by: me, "POST", "\(path)/\(accepts ? "accept" : "decline")")
+      accepts ? .acceptProposal : .declineProposal, by: me, ["proposal": model.visitors[visitor].id])
     try judge(response, accepts ? model.acceptAnswer(visitor, by: me) : model.declineAnswer(visitor, by: me))
     return model.links[model.visitors[visitor].link].event
   }
@@ -44,8 +43,7 @@ extension ModelWorld {
   private mutating func close(_ offer: Model.Offer, accepts: Bool) async throws -> Int? {
     let me = rightful(offer.user)
     let response = try await call(
-      accepts ? .acceptProposal : .declineProposal, by: me, "POST",
-      "proposals/\(offer.id)/\(accepts ? "accept" : "decline")")
+      accepts ? .acceptProposal : .declineProposal, by: me, ["proposal": offer.id])
     try judge(response, accepts ? model.acceptHost(offer, by: me) : model.declineHost(offer, by: me))
     return offer.event
   }
@@ -57,8 +55,8 @@ extension ModelWorld {
     let user = chance(0.9) ? pick(model.events[event].hosts) : anyUser()
     guard let user else { return nil }
     let me = chance(0.4) ? rightful(user) : rightful(model.events[event].host)
-    let path = "events/\(model.events[event].id)/hosts/\(model.people[user].id)"
-    let response = try await call(.removeHost, by: me, "DELETE", path)
+    let response = try await call(
+      .removeHost, by: me, ["event": model.events[event].id, "invitee": model.people[user].id])
     try judge(response, model.removeHost(user, from: event, by: me))
     return event
   }
@@ -69,8 +67,9 @@ extension ModelWorld {
     guard let guest else { return nil }
     let me = someHost(of: event)
     let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
-    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: guest))"
-    let response = try await call(.setAnswer, by: me, "PUT", path, "{\"status\": \"\(status)\"}")
+    let response = try await call(
+      .setAnswer, by: me, ["event": model.events[event].id, "invitee": model.id(of: guest)],
+      "{\"status\": \"\(status)\"}")
     try judge(response, model.setAnswer(status, of: guest, to: event, by: me))
     return event
   }
@@ -78,7 +77,7 @@ extension ModelWorld {
   mutating func remind() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let me = someHost(of: event)
-    let response = try await call(.remind, by: me, "POST", "events/\(model.events[event].id)/reminders")
+    let response = try await call(.remind, by: me, ["event": model.events[event].id])
     let (right, reminded) = model.remind(of: event, by: me)
     try judge(response, right)
     guard response.status >= 300 || response.json["reminded"].int == reminded else {
@@ -96,7 +95,7 @@ extension ModelWorld {
     let end = times(isOver: false).end
     let endTime = keepsDuration ? "" : ", \"endTime\": \(Self.json(end))"
     let response = try await call(
-      .duplicate, by: me, "POST", "events/\(model.events[event].id)/duplicate",
+      .duplicate, by: me, ["event": model.events[event].id],
       "{\"startTime\": \(Self.json(start)), \"invite\": \(invites)\(endTime)}")
     let right = model.duplicate(
       event, as: response.json["id"].string ?? "", start: start, end: keepsDuration ? nil : .some(end),

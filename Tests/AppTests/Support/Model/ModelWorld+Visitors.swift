@@ -15,7 +15,7 @@ extension ModelWorld {
   /// - Returns: the link, if there is one.
   private mutating func createLink(to event: Int, by me: Int, maxPlusOnes: Int, approval: Bool) async throws -> Int? {
     let response = try await call(
-      .createLink, by: me, "POST", "events/\(model.events[event].id)/links",
+      .createLink, by: me, ["event": model.events[event].id],
       #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
     // An event has at most 20 links.
     if response.problem == "too-many-links" { return nil }
@@ -33,8 +33,8 @@ extension ModelWorld {
     guard let link = someLink() else { return nil }
     let event = model.links[link].event
     let me = someHost(of: event)
-    let path = "events/\(model.events[event].id)/links/\(model.links[link].id)"
-    let response = try await call(.revokeLink, by: me, "DELETE", path)
+    let response = try await call(
+      .revokeLink, by: me, ["event": model.events[event].id, "link": model.links[link].id])
     try judge(response, model.revoke(link, by: me))
     return event
   }
@@ -42,7 +42,7 @@ extension ModelWorld {
   mutating func join() async throws -> Int? {
     guard let link = someLink() else { return nil }
     let me = liveUser()
-    let response = try await call(.join, by: me, "POST", "links/\(model.links[link].token)/join")
+    let response = try await call(.join, by: me, ["linkToken": model.links[link].token])
     try judge(response, model.join(link, by: me))
     return model.links[link].event
   }
@@ -145,7 +145,7 @@ extension ModelWorld {
 
   mutating func verify(_ person: Int) async throws {
     let response = try await call(
-      .verify, by: person, "POST", "auth/email/verify", #"{"token": "\#(verifyTokens[person])"}"#)
+      .verify, by: person, [:], #"{"token": "\#(verifyTokens[person])"}"#)
     try judge(response, model.verify(person))
   }
 
@@ -175,8 +175,8 @@ extension ModelWorld {
     let event = invitation.event
     let me = someHost(of: event)
     guard !model.isHidden(invitation.guest, from: me) else { return nil }
-    let path = "events/\(model.events[event].id)/invitations/\(model.id(of: invitation.guest))/approve"
-    let response = try await call(.approve, by: me, "POST", path)
+    let response = try await call(
+      .approve, by: me, ["event": model.events[event].id, "invitee": model.id(of: invitation.guest)])
     try judge(response, model.approve(invitation.guest, at: event, by: me))
     return event
   }

@@ -13,12 +13,31 @@ struct ModelWorld {
     let description: String
   }
 
+  /// Named for acts, except for what visitors, workers and operators do.
   enum Verb: String, CaseIterable, Sendable {
-    case send, accept, decline, cancelRequest, unfriend, block, unblock
-    case create, edit, cancelEvent, archive, invite, withdraw, answer
-    case createLink, revokeLink, join, visit, revisit, eraseVisit, approve, confirm, verify, merge
-    case addHost, removeHost, setAnswer, remind, duplicate, acceptProposal, declineProposal
-    case editProfile, deleteAccount, markRead, choose, deliver
+    case send = "sendFriendRequest"
+    case accept = "acceptFriendRequest"
+    case decline = "declineFriendRequest"
+    case cancelRequest = "cancelFriendRequest"
+    case unfriend = "endFriendship"
+    case block, unblock
+    case create = "createEvent"
+    case edit = "editEvent"
+    case invite = "inviteToEvent"
+    case withdraw = "withdrawInvitation"
+    case answer = "answerInvitation"
+    case cancelEvent, createLink, revokeLink
+    case join = "joinByLink"
+    case approve = "approveGuest"
+    case verify = "verifyEmail"
+    case remind = "remindGuests"
+    case duplicate = "duplicateEvent"
+    case addHost, removeHost, setAnswer, acceptProposal, declineProposal
+    case editProfile = "editMe"
+    case deleteAccount = "deleteMe"
+    case markRead = "markNotificationsRead"
+    case choose = "setNotificationPreferences"
+    case archive, visit, revisit, eraseVisit, confirm, merge, deliver
 
     /// The relative frequency of the verb.
     fileprivate var weight: Int {
@@ -202,7 +221,7 @@ struct ModelWorld {
       members.append("\"bio\": \(Self.json(words))")
     }
     let body = "{\(members.joined(separator: ", "))}"
-    let response = try await call(.editProfile, by: me, "PATCH", "users/me", body)
+    let response = try await call(.editProfile, by: me, [:], body)
     model.edit(me, username: username, displayName: displayName, bio: bio)
     try judge(response, [200])
   }
@@ -211,7 +230,7 @@ struct ModelWorld {
   private mutating func deleteAccount() async throws {
     let me = liveUser()
     let response = try await call(
-      .deleteAccount, by: me, "DELETE", "users/me", #"{"password": "\#(phones[me].password)"}"#)
+      .deleteAccount, by: me, [:], #"{"password": "\#(phones[me].password)"}"#)
     model.deleteAccount(of: me)
     try judge(response, [204])
     try await signUp()
@@ -219,7 +238,7 @@ struct ModelWorld {
 
   private mutating func send(from me: Int, to other: Int) async throws {
     let response = try await call(
-      .send, by: me, "POST", "friend-requests", #"{"receiverId": "\#(model.people[other].id)"}"#)
+      .send, by: me, [:], #"{"receiverId": "\#(model.people[other].id)"}"#)
     let right = model.send(response.json["id"].string ?? "", from: me, to: other)
     try judge(response, right)
   }
@@ -233,20 +252,15 @@ struct ModelWorld {
   }
 
   private mutating func close(_ request: Int, by person: Int, _ verb: Verb) async throws {
-    let path = "friend-requests/\(model.requests[request].id)"
-    let right: Set<Int>
-    let response: APIResponse
-    switch verb {
-    case .accept:
-      response = try await call(verb, by: person, "POST", "\(path)/accept")
-      right = model.accept(request, by: person)
-    case .decline:
-      response = try await call(verb, by: person, "POST", "\(path)/decline")
-      right = model.decline(request, by: person)
-    default:
-      response = try await call(verb, by: person, "DELETE", path)
-      right = model.cancel(request, by: person)
-    }
+    let id = model.requests[request].id
+    // A request that was sent is another kind of thing, but has the same id.
+    let response = try await call(verb, by: person, ["request": id, "sentRequest": id])
+    let right =
+      switch verb {
+      case .accept: model.accept(request, by: person)
+      case .decline: model.decline(request, by: person)
+      default: model.cancel(request, by: person)
+      }
     try judge(response, right)
   }
 
@@ -254,7 +268,7 @@ struct ModelWorld {
     let me = liveUser()
     let other = chance(0.8) ? pick(model.friends(of: me)) : anyUser()
     guard let other, other != me else { return }
-    let response = try await call(.unfriend, by: me, "DELETE", "friends/\(model.people[other].id)")
+    let response = try await call(.unfriend, by: me, ["user": model.people[other].id])
     let right = model.unfriend(other, by: me)
     try judge(response, right)
   }
@@ -262,7 +276,7 @@ struct ModelWorld {
   private mutating func block() async throws {
     let (me, other) = (liveUser(), chance(0.9) ? liveUser() : anyUser())
     guard other != me else { return }
-    let response = try await call(.block, by: me, "PUT", "blocks/\(model.people[other].id)")
+    let response = try await call(.block, by: me, ["user": model.people[other].id])
     let right = model.block(other, by: me, wasDone: response.status < 300)
     try judge(response, right)
   }
@@ -271,7 +285,7 @@ struct ModelWorld {
     guard let block = pick(model.blocks) else { return }
     let me = rightful(block.by)
     guard me != block.of else { return }
-    let response = try await call(.unblock, by: me, "DELETE", "blocks/\(model.people[block.of].id)")
+    let response = try await call(.unblock, by: me, ["user": model.people[block.of].id])
     let right = model.unblock(block.of, by: me)
     try judge(response, right)
   }
@@ -287,7 +301,7 @@ struct ModelWorld {
     let body =
       rows.map { rows in "{\"ids\": [\(rows.map { Self.json(ids[$0]) }.joined(separator: ", "))]}" }
       ?? "{\"before\": \(Self.json(list["timestamp"].string))}"
-    let response = try await call(.markRead, by: me, "POST", "notifications/read", body)
+    let response = try await call(.markRead, by: me, [:], body)
     let unread = model.markRead(rows, by: me)
     try judge(response, [200])
     guard response.json["unread"].int == unread else { throw violation("\(unread) are unread, not \(response.body)") }
@@ -297,7 +311,7 @@ struct ModelWorld {
     let me = liveUser()
     let choices = Model.types.filter { _ in chance(0.3) }.map { (type: $0, isOn: chance(0.5)) }
     let body = choices.map { "\"\($0.type)\": \($0.isOn)" }.joined(separator: ", ")
-    let response = try await call(.choose, by: me, "PUT", "notification-preferences", "{\(body)}")
+    let response = try await call(.choose, by: me, [:], "{\(body)}")
     model.choose(choices, by: me)
     try judge(response, [200])
   }
@@ -321,7 +335,7 @@ struct ModelWorld {
       "\"answerBy\": \(Self.json(plan.answerBy))",
     ]
     let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
-    let response = try await call(.create, by: me, "POST", "events", body)
+    let response = try await call(.create, by: me, [:], body)
     let right = model.create(response.json["id"].string ?? "", plan, by: me, inviting: guests)
     try judge(response, right)
     return right == [201] ? model.events.count - 1 : nil
@@ -363,7 +377,7 @@ struct ModelWorld {
     let version: Int? = chance(0.7) ? nil : old.version + (chance(0.3) ? 1 : 0)
     let me = someHost(of: event)
     let response = try await call(
-      .edit, by: me, "PATCH", "events/\(old.id)", "{\(members.joined(separator: ", "))}",
+      .edit, by: me, ["event": old.id], "{\(members.joined(separator: ", "))}",
       headers: version.map { [("If-Match", "\"\($0)\"")] } ?? [])
     let right = model.edit(event, by: me, to: plan, ifVersion: version)
     try judge(response, right)
@@ -373,7 +387,7 @@ struct ModelWorld {
   private mutating func cancelEvent() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let me = chance(0.8) ? rightful(model.events[event].host) : someHost(of: event)
-    let response = try await call(.cancelEvent, by: me, "DELETE", "events/\(model.events[event].id)")
+    let response = try await call(.cancelEvent, by: me, ["event": model.events[event].id])
     let right = model.cancelEvent(event, by: me)
     try judge(response, right)
     return event
@@ -392,7 +406,7 @@ struct ModelWorld {
     if chance(0.8) { guests.removeAll { model.isHidden($0, fromHostsOf: event) } }
     guard !guests.isEmpty else { return nil }
     let response = try await call(
-      .invite, by: me, "POST", "events/\(model.events[event].id)/invitations", "{\"userIds\": \(ids(guests))}")
+      .invite, by: me, ["event": model.events[event].id], "{\"userIds\": \(ids(guests))}")
     let right = model.invite(guests, to: event, by: me)
     try judge(response, right)
     return event
@@ -405,7 +419,7 @@ struct ModelWorld {
     // The contract does not say whether a host may withdraw the invitation of a hidden guest.
     guard let guest, !model.isHidden(guest, from: me) else { return nil }
     let (id, guestID) = (model.events[event].id, model.id(of: guest))
-    let response = try await call(.withdraw, by: me, "DELETE", "events/\(id)/invitations/\(guestID)")
+    let response = try await call(.withdraw, by: me, ["event": id, "invitee": guestID])
     let right = model.withdraw(guest, from: event, by: me)
     try judge(response, right)
     return event
@@ -422,7 +436,7 @@ struct ModelWorld {
     let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
     let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
     let response = try await call(
-      .answer, by: me, "PUT", "events/\(model.events[event].id)/invitations/me",
+      .answer, by: me, ["event": model.events[event].id],
       #"{"status": "\#(status)"\#(others)}"#)
     let right = model.answer(status, plusOnes: plusOnes, to: event, by: me)
     try judge(response, right)
@@ -571,9 +585,11 @@ struct ModelWorld {
   // MARK: Calls and the trace
 
   mutating func call(
-    _ verb: Verb, by person: Int, _ method: String, _ path: String, _ body: String? = nil,
+    _ verb: Verb, by person: Int, _ things: [String: String], _ body: String? = nil,
     headers: [(String, String)] = []
   ) async throws -> APIResponse {
+    let act = try Act.named(verb.rawValue)
+    let (method, path) = (act.method, try act.path(things))
     let response = try await phones[person].send(method, path, body, headers: headers)
     let given = headers.map { " (\($0): \($1))" }.joined()
     note("\(model.people[person].username): \(method) \(path)\(given) \(body ?? "") -> \(response.status)")

@@ -61,7 +61,7 @@ extension Phone {
   func editProfile(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("PATCH", "users/me", body, expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "editMe", [:], body, expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -69,7 +69,7 @@ extension Phone {
     expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "DELETE", "users/me", #"{"password": "\#(password)"}"#, expecting: status, sourceLocation: sourceLocation)
+      act: "deleteMe", [:], #"{"password": "\#(password)"}"#, expecting: status, sourceLocation: sourceLocation)
   }
 
   /// Reads a list repeatedly while `action` runs, and once more afterwards. Every copy with the stamp of the last read

@@ -8,7 +8,8 @@ extension Phone {
     _ event: String, headers: [(String, String)] = [], expecting status: Int = 200,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "events/\(event)", headers: headers, expecting: status, sourceLocation: sourceLocation)
+    try await perform(
+      act: "cancelEvent", ["event": event], headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -18,7 +19,7 @@ extension Phone {
   ) async throws -> APIResponse {
     let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
     return try await perform(
-      "POST", "events/\(event)/invitations", #"{"userIds": [\#(ids)]}"#, expecting: status,
+      act: "inviteToEvent", ["event": event], #"{"userIds": [\#(ids)]}"#, expecting: status,
       sourceLocation: sourceLocation)
   }
 
@@ -28,7 +29,8 @@ extension Phone {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "DELETE", "events/\(event)/invitations/\(guest.id)", expecting: status, sourceLocation: sourceLocation)
+      act: "withdrawInvitation", ["event": event, "invitee": guest.id], expecting: status,
+      sourceLocation: sourceLocation)
   }
 
   /// Offers the role of a co-host, which the user then accepts.
@@ -37,7 +39,7 @@ extension Phone {
     _ host: Phone, to event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     let response = try await perform(
-      "PUT", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+      act: "addHost", ["event": event, "invitee": host.id], expecting: status, sourceLocation: sourceLocation)
     if let offer = try await host.proposals(about: event).first {
       try await host.accept(proposal: offer, sourceLocation: sourceLocation)
     }
@@ -49,7 +51,8 @@ extension Phone {
   func offerHost(
     _ host: Phone, to event: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> String {
-    try await perform("PUT", "events/\(event)/hosts/\(host.id)", expecting: 200, sourceLocation: sourceLocation)
+    try await perform(
+      act: "addHost", ["event": event, "invitee": host.id], expecting: 200, sourceLocation: sourceLocation)
     return try #require(try await host.proposals(about: event).first, sourceLocation: sourceLocation)
   }
 
@@ -63,21 +66,22 @@ extension Phone {
   func accept(
     proposal: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "proposals/\(proposal)/accept", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "acceptProposal", ["proposal": proposal], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func decline(
     proposal: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "proposals/\(proposal)/decline", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "declineProposal", ["proposal": proposal], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func removeHost(
     _ host: Phone, from event: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "events/\(event)/hosts/\(host.id)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(
+      act: "removeHost", ["event": event, "invitee": host.id], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
@@ -86,7 +90,7 @@ extension Phone {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "PUT", "events/\(event)/invitations/\(guest.id)", #"{"status": "\#(status)"}"#, expecting: code,
+      act: "setAnswer", ["event": event, "invitee": guest.id], #"{"status": "\#(status)"}"#, expecting: code,
       sourceLocation: sourceLocation)
   }
 
@@ -94,14 +98,14 @@ extension Phone {
   func remind(
     of event: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "events/\(event)/reminders", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "remindGuests", ["event": event], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func duplicate(
     _ event: String, _ body: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "events/\(event)/duplicate", body, expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "duplicateEvent", ["event": event], body, expecting: status, sourceLocation: sourceLocation)
   }
 
   /// All items of a list, page by page.

@@ -8,28 +8,29 @@ extension Phone {
   func cancel(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "friend-requests/\(request)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(
+      act: "cancelFriendRequest", ["sentRequest": request], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unfriend(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "friends/\(other.id)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "endFriendship", ["user": other.id], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func block(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("PUT", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "block", ["user": other.id], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func unblock(
     _ other: Phone, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("DELETE", "blocks/\(other.id)", expecting: status, sourceLocation: sourceLocation)
+    try await perform(act: "unblock", ["user": other.id], expecting: status, sourceLocation: sourceLocation)
   }
 
   /// The usernames of the users whom this user has blocked, newest first.

@@ -10,7 +10,7 @@ extension Phone {
   ) async throws -> APIResponse {
     let words = text.map { "\"\($0)\"" } ?? "null"
     return try await perform(
-      "POST", "reports", #"{"userId": "\#(other.id)", "reason": "\#(reason)", "text": \#(words)}"#, expecting: status,
+      act: "report", [:], #"{"userId": "\#(other.id)", "reason": "\#(reason)", "text": \#(words)}"#, expecting: status,
       sourceLocation: sourceLocation)
   }
 
@@ -19,7 +19,7 @@ extension Phone {
     event: String, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "POST", "reports", #"{"eventId": "\#(event)", "reason": "other"}"#, expecting: status,
+      act: "report", [:], #"{"eventId": "\#(event)", "reason": "other"}"#, expecting: status,
       sourceLocation: sourceLocation)
   }
 }

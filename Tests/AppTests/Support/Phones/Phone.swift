@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import App
@@ -46,6 +47,19 @@ final class Phone: Sendable {
     let response = try await send(method, path, body, headers: headers)
     #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
     return response
+  }
+
+  /// Performs an act, and expects a status.
+  ///
+  /// - Parameter things: what its path names.
+  @discardableResult
+  func perform(
+    act name: String, _ things: [String: String], _ body: String? = nil, headers: [(String, String)] = [],
+    expecting status: Int, sourceLocation: SourceLocation
+  ) async throws -> APIResponse {
+    let act = try Act.named(name)
+    return try await perform(
+      act.method, try act.path(things), body, headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   /// GETs something that must exist.
@@ -101,14 +115,16 @@ final class Phone: Sendable {
   func accept(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "friend-requests/\(request)/accept", expecting: status, sourceLocation: sourceLocation)
+    try await perform(
+      act: "acceptFriendRequest", ["request": request], expecting: status, sourceLocation: sourceLocation)
   }
 
   @discardableResult
   func decline(
     _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform("POST", "friend-requests/\(request)/decline", expecting: status, sourceLocation: sourceLocation)
+    try await perform(
+      act: "declineFriendRequest", ["request": request], expecting: status, sourceLocation: sourceLocation)
   }
 
   // MARK: Events
@@ -138,7 +154,7 @@ final class Phone: Sendable {
   ) async throws -> APIResponse {
     let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
     return try await perform(
-      "PUT", "events/\(event)/invitations/me", #"{"status": "\#(status)"\#(others)}"#, expecting: code,
+      act: "answerInvitation", ["event": event], #"{"status": "\#(status)"\#(others)}"#, expecting: code,
       sourceLocation: sourceLocation)
   }
 
@@ -148,7 +164,7 @@ final class Phone: Sendable {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
     try await perform(
-      "PATCH", "events/\(event)", body, headers: headers, expecting: status, sourceLocation: sourceLocation)
+      act: "editEvent", ["event": event], body, headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   // MARK: Caching
