@@ -4,13 +4,11 @@ import Postgres
 struct Column<Owner: Sendable>: Sendable {
   let name: String
   let isTime: Bool
-  fileprivate let assignment: String
   fileprivate let append: @Sendable (Owner, inout SQL) -> Void
 
   init<Value: SQLValue>(_ name: String, _ value: @escaping @Sendable (Owner) -> Value) {
     self.name = name
     isTime = Value.sqlType.oid == Timestamp.sqlType.oid
-    assignment = "\(name) = "
     append = { owner, sql in sql.append(value(owner)) }
   }
 }
@@ -21,11 +19,14 @@ struct Columns<Owner: Sendable>: Sendable {
   /// For a SELECT, or the head of an INSERT.
   let list: SQL
   private let columns: [Column<Owner>]
+  /// What comes before each value in a SET.
+  private let assignments: [String]
 
   init(_ columns: [Column<Owner>]) {
     self.columns = columns
     names = columns.map(\.name)
     list = "\(unescaped: names.joined(separator: ", "))"
+    assignments = names.enumerated().map { place, name in "\(place > 0 ? ", " : "")\(name) = " }
   }
 
   func names(areTimes: Bool) -> [String] { columns.filter { $0.isTime == areTimes }.map(\.name) }
@@ -48,9 +49,8 @@ struct Columns<Owner: Sendable>: Sendable {
   /// For the SET of an UPDATE.
   func assignments(from owner: Owner) -> SQL {
     var sql: SQL = ""
-    for (place, column) in columns.enumerated() {
-      if place > 0 { sql.append(unescaped: ", ") }
-      sql.append(unescaped: column.assignment)
+    for (column, assignment) in zip(columns, assignments) {
+      sql.append(unescaped: assignment)
       column.append(owner, &sql)
     }
     return sql
