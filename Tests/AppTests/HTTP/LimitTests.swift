@@ -44,7 +44,9 @@ import Testing
     Limit(Request.maximumBody >> 10, "A body has at most # KiB", document),
     Limit(Picture.maximumLength >> 20, "a picture # MiB", document),
     Limit(Picture.maximumLength >> 20, "WebP or HEIC of at most # MiB", document, "docs/api-conventions.md"),
-    Limit(LargeBodies.maximumLength >> 10, "a validation with `include=changes` # KiB", document),
+    Limit(
+      (App.Operation.validateCache.attributes.body?.maximum ?? 0) >> 10, "a validation with `include=changes` # KiB",
+      document),
     Limit(Snapshot.maximumLength >> 10, "collection of at most # KiB of JSON", document),
     Limit(Delta.maximumChanged >> 10, "`changed` has at most # KiB", document),
     Limit(CalendarFeed.maximumEvents, "At most # events", "docs/calendars.md"),
