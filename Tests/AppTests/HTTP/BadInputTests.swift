@@ -738,7 +738,7 @@ private struct Scene: Sendable {
       case "newAppleToken": newcomer.apple
       case "newGoogleToken": newcomer.google
       case "appleNotification": notification
-      default: "new"
+      default: "nina"
       }
     }
   }
