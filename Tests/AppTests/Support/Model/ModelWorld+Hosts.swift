@@ -17,7 +17,8 @@ extension ModelWorld {
       "SELECT id FROM host_offers WHERE event_id = \(eventID) AND user_id = \(userID)")
     try judge(response, model.offerHost(offer?.description ?? "", to: user, of: event, by: me))
     if chance(0.7), let index = model.offers.firstIndex(where: { $0.event == event && $0.user == user }) {
-      try await close(model.offers[index], accepts: true)
+      let accepts = chance(0.75)
+      try await close(model.offers[index], accepts: accepts)
     }
     return event
   }
