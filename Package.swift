@@ -123,7 +123,8 @@ let package = Package(
       dependencies: ["HTML", server("Mustache", "swift-mustache"), server("Yams", "Yams")],
       path: "Plugins/render-docs", swiftSettings: strict),
     .executableTarget(
-      name: "generate", dependencies: [server("Yams", "Yams")], path: "Plugins/generate", swiftSettings: strict),
+      name: "generate", dependencies: ["ServerTrait", server("Yams", "Yams")], path: "Plugins/generate",
+      swiftSettings: strict),
     .executableTarget(
       name: "muster",
       dependencies: [
