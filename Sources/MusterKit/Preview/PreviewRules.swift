@@ -134,7 +134,7 @@ struct PreviewRules: Decodable, Sendable {
     return errors
   }
 
-  /// The errors in members of which exactly one, or both of two, must be given.
+  /// The errors in groups of members: either exactly one of the group must be given, or both members of a pair.
   private func togetherness(of members: [String: JSONValue], _ schema: JSONValue, prefix: String) -> [FieldProblem] {
     func isGiven(_ name: String) -> Bool {
       switch members[name] {
