@@ -1,5 +1,6 @@
 import App
 import ArgumentParser
+import Foundation
 import Logging
 import Postgres
 import ServiceLifecycle
@@ -24,6 +25,13 @@ extension AsyncParsableCommand {
     configuration.maximumGracefulShutdownDuration = .seconds(9 + drainSeconds)
     try await ServiceGroup(configuration: configuration).run()
     logger.notice("stopped", metadata: ["version": "\(Release.version)"])
+  }
+
+  /// Ends the process without the exit handlers of libraries: OpenSSL's frees memory that a thread which is just ending
+  /// may still use.
+  func endProcess() -> Never {
+    fflush(nil)
+    _exit(EXIT_SUCCESS)
   }
 
   /// Checks the schema. The service never migrates. It does not run on an older schema. It runs on a newer one, so that

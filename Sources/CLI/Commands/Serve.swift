@@ -34,6 +34,7 @@ struct Serve: AsyncParsableCommand {
       metrics + reloading + [service], drainSeconds: configuration.drainSeconds, zones: dependencies.zones,
       logger: logger)
     await dependencies.close()
+    endProcess()
   }
 }
 

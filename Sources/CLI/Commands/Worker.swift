@@ -37,6 +37,7 @@ struct Worker: AsyncParsableCommand {
       try await run(metrics + [dependencies.schemaWatch, worker], zones: dependencies.zones, logger: logger)
     }
     await dependencies.close()
+    endProcess()
   }
 }
 
