@@ -49,5 +49,5 @@ public final class MusterClient: Sendable {
   }
 
   /// The id of the user who is logged in; nil if there are no tokens, or if they cannot be read now.
-  public var userID: UUID? { try? caller.credentials.stored()?.user }
+  public var userID: User.ID? { try? caller.credentials.stored()?.user }
 }

@@ -63,10 +63,11 @@ import Testing
   private func client(
     _ state: State, _ answer: App.Invitation.Status, _ plusOnes: Int?, _ isSetByHost: Bool
   ) -> Outcome {
-    let old = Party(status: InvitationStatus(rawValue: state.old.status.rawValue), plusOnes: state.old.plusOnes)
+    let old = Party(status: GuestStatus(rawValue: state.old.status.rawValue), plusOnes: state.old.plusOnes)
+    guard let given = MusterKit.Answer(rawValue: answer.rawValue) else { return .refused("\(answer)") }
     do {
       let party = try state.client.party(
-        after: AnswerStatus(rawValue: answer.rawValue), bringing: plusOnes, from: old, isSetByHost: isSetByHost)
+        after: given, bringing: plusOnes, from: old, isSetByHost: isSetByHost)
       return .party(party.status.rawValue, plusOnes: party.plusOnes)
     } catch {
       let problem = error.problem

@@ -42,12 +42,13 @@ import MusterKit
   /// which may not have been sent yet.
   private static func write(_ store: MusterStore, from first: Int) async throws {
     store.start()
-    var event = UUID()
+    var event = Event.ID()
     for number in first... {
       if number.isMultiple(of: 3) {
-        event = UUID()
+        event = Event.ID()
         let start = Date(timeIntervalSince1970: 1_900_000_000)
-        let draft = EventDraft(title: "Event \(number)", startTime: start, timeZone: "Europe/Berlin")
+        let draft = EventDraft(
+          title: "Event \(number)", startTime: start, timeZone: TimeZone(identifier: "Europe/Berlin") ?? .gmt)
         try await store.perform(.createEvent(draft, temporaryID: event))
       } else if number % 3 == 1, first < number {
         try await store.perform(.editEvent(event, applying: EventEdit(note: .set("Note \(number)"))))

@@ -16,7 +16,7 @@ struct EventListView: View {
         if let status = list.status { Text(status).font(.footnote).foregroundStyle(.secondary) }
       }
       .navigationTitle("Plans")
-      .navigationDestination(for: UUID.self) { EventView(id: $0, store: store, client: account.client) }
+      .navigationDestination(for: Event.ID.self) { EventView(id: $0, store: store, client: account.client) }
       .refreshable { await list.refresh() }
       .overlay { if list.isLoading { ProgressView() } }
       .toolbar { Button("Log out") { Task { await account.logOut() } } }

@@ -4,7 +4,7 @@ import SwiftUI
 struct EventView: View {
   @State private var page: EventPage
 
-  init(id: UUID, store: MusterStore, client: MusterClient) {
+  init(id: Event.ID, store: MusterStore, client: MusterClient) {
     _page = State(initialValue: EventPage(id, in: store, client: client))
   }
 
@@ -49,7 +49,7 @@ struct EventView: View {
     }
   }
 
-  private func answer(_ title: LocalizedStringKey, _ status: AnswerStatus) -> some View {
+  private func answer(_ title: LocalizedStringKey, _ status: Answer) -> some View {
     Button {
       Task { await page.answer(status) }
     } label: {

@@ -8,7 +8,7 @@ import MusterKit
     /// Whether a change of the user's is not sent yet.
     let isPending: Bool
 
-    var id: UUID { event.id }
+    var id: Event.ID { event.id }
   }
 
   let store: MusterStore

@@ -5,7 +5,7 @@ import Observation
 /// One event with its guests, and the user's answer.
 @MainActor @Observable
 final class EventPage {
-  let id: UUID
+  let id: Event.ID
   /// The first guests, once they are loaded. They are not kept on the phone.
   private(set) var guests: [Guest] = []
   /// Why the guests could not be loaded, or the answer not be kept, for the user.
@@ -15,7 +15,7 @@ final class EventPage {
   private let store: MusterStore
   private let client: MusterClient
 
-  init(_ id: UUID, in store: MusterStore, client: MusterClient) {
+  init(_ id: Event.ID, in store: MusterStore, client: MusterClient) {
     (self.id, self.store, self.client) = (id, store, client)
   }
 
@@ -24,7 +24,7 @@ final class EventPage {
   var canAnswer: Bool { event.map { $0.myRole == .guest && $0.status == .scheduled } ?? false }
 
   /// What the service refused about this event. The event shows what it was before.
-  var refusals: Refusals { Refusals(store: store, subject: id) }
+  var refusals: Refusals { Refusals(store: store, subject: id.rawValue) }
 
   /// Whether an answer is not sent yet.
   var isPending: Bool { store.outbox.isPending(id) }
@@ -45,9 +45,9 @@ final class EventPage {
   }
 
   /// Shows the answer immediately. The store sends it now, or when there is a network again.
-  func answer(_ status: AnswerStatus) async {
+  func answer(_ answer: Answer) async {
     do {
-      try await store.perform(.answer(status, to: id))
+      try await store.perform(.answer(answer, to: id))
       failure = nil
     } catch { failure = error.sentence }
   }

@@ -5,7 +5,7 @@ import MusterKit
 extension Account {
   /// An event to show. Archived events count if no live event has the name.
   func event(named name: String) async throws -> Event {
-    if let id = UUID(uuidString: name) { return try await client.events.get(id) }
+    if let id = Event.ID(name) { return try await client.events.get(id) }
     let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
     var found = EventMatch.candidates(for: name, in: live)
     if found.isEmpty {
@@ -27,7 +27,7 @@ extension Account {
 
   /// An event to answer or change.
   func changeableEvent(named name: String) async throws -> Event {
-    if let id = UUID(uuidString: name) { return try await client.events.get(id) }
+    if let id = Event.ID(name) { return try await client.events.get(id) }
     let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
     let found = EventMatch.candidatesForChange(for: name, in: live)
     if found.isEmpty, let cancelled = EventMatch.candidates(for: name, in: live).first {

@@ -8,7 +8,7 @@ extension Account {
 
   /// A user by username, in any case, with or without an @; or by id.
   func user(named name: String) async throws -> Person {
-    if let id = UUID(uuidString: name) {
+    if let id = User.ID(name) {
       let profile = try await client.users.find(id)
       return Person(
         id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
@@ -55,7 +55,7 @@ extension Account {
         try await client.friends.requests.list(direction, limit: $0, cursor: $1)
       }.value
       let found = requests.first {
-        (direction == .sent ? $0.receiver : $0.sender).isNamed(name) || $0.id == UUID(uuidString: name)
+        (direction == .sent ? $0.receiver : $0.sender).isNamed(name) || $0.id == FriendRequest.ID(name)
       }
       if let found { return found }
     }
@@ -65,7 +65,7 @@ extension Account {
 
 extension Person {
   func isNamed(_ name: String) -> Bool {
-    username.lowercased() == name.withoutAt.lowercased() || id == UUID(uuidString: name)
+    username.lowercased() == name.withoutAt.lowercased() || id == User.ID(name)
   }
 
   /// Such as `Ana Duarte (ana)`.

@@ -29,7 +29,7 @@ enum EventMatch {
     guard !wanted.isEmpty else { return [] }
     let id = text.lowercased()
     return events.filter { event in
-      let whole = event.id.uuidString.lowercased()
+      let whole = event.id.description
       let isPart = id.count >= minimumIDPart && (whole.hasPrefix(id) || whole.hasSuffix(id))
       return isPart || folded(event.title).contains(wanted)
     }

@@ -9,12 +9,12 @@ enum GuestMatch {
   /// The guests whom a text can mean. A whole id takes precedence, because visitors choose their names. Then comes a
   /// username: it is what a user owns.
   static func candidates(for text: String, in guests: [Guest]) -> [Guest] {
-    if let guest = guests.first(where: { $0.id == UUID(uuidString: text) }) { return [guest] }
+    if let guest = guests.first(where: { $0.id == Guest.ID(text) }) { return [guest] }
     let users = guests.filter { $0.user?.isNamed(text) == true }
     guard users.isEmpty else { return users }
     let word = text.lowercased()
     return guests.filter { guest in
-      let id = guest.id.uuidString.lowercased()
+      let id = guest.id.description
       let isPart = word.count >= minimumIDPart && (id.hasPrefix(word) || id.hasSuffix(word))
       return isPart || (guest.user == nil && guest.name.lowercased() == word)
     }

@@ -9,7 +9,7 @@ enum LinkMatch {
   static func candidates(for text: String, in links: [ShareLink]) -> [ShareLink] {
     let id = text.lowercased()
     return links.filter { link in
-      let whole = link.id.uuidString.lowercased()
+      let whole = link.id.description
       let isPart = id.count >= minimumIDPart && (whole.hasPrefix(id) || whole.hasSuffix(id))
       return isPart || link.url?.absoluteString == text
     }

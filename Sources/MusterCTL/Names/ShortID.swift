@@ -1,4 +1,4 @@
-import Foundation
+import MusterKit
 
 /// The ends of ids that tell the items of a list apart. Their beginnings are times, which are often equal.
 struct ShortID {
@@ -6,12 +6,12 @@ struct ShortID {
 
   private let length: Int
 
-  init(_ ids: [UUID]) {
-    let texts = ids.map { $0.uuidString.lowercased() }
+  init<Thing>(_ ids: [Identifier<Thing>]) {
+    let texts = ids.map(\.description)
     length = [ShortID.minimum, 8, 12].first { ShortID.areUnique(texts, $0) } ?? 36
   }
 
-  func of(_ id: UUID) -> String { String(id.uuidString.lowercased().suffix(length)) }
+  func of<Thing>(_ id: Identifier<Thing>) -> String { String(id.description.suffix(length)) }
 
   private static func areUnique(_ texts: [String], _ length: Int) -> Bool {
     let whole = Set(texts)

@@ -23,23 +23,23 @@ struct EventText {
     if event.maxPlusOnes > 0 { fields.append(("Plus-ones", "up to \(event.maxPlusOnes) for each guest")) }
     if let answerBy = event.answerBy { fields.append(("Answer by", times.dayAndTime(answerBy))) }
     if let note = event.note { fields.append(("Note", note)) }
-    fields.append(("Id", event.id.uuidString.lowercased()))
+    fields.append(("Id", event.id.description))
     return fields
   }
 
   /// The time at the event's place, if the clocks there show another.
   private var there: String? {
-    guard let zone = TimeZone(identifier: event.timeZone),
+    guard let zone = TimeZone(identifier: event.timeZoneName),
       zone.secondsFromGMT(for: event.startTime) != times.zone.secondsFromGMT(for: event.startTime)
     else { return nil }
     let local = TimeText(now: times.now, zone: zone).range(from: event.startTime, to: event.endTime)
-    return "\(local) (\(event.timeZone))"
+    return "\(local) (\(event.timeZoneName))"
   }
 }
 
 extension Event {
   /// The caller's answer, such as `going +2`.
-  var myAnswer: String { myPlusOnes > 0 ? "\(myStatus.text) +\(myPlusOnes)" : myStatus.text }
+  var myAnswer: String { myPlusOnes > 0 ? "\(myPart) +\(myPlusOnes)" : myPart }
 }
 
 extension Location {

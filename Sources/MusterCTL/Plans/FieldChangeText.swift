@@ -10,9 +10,9 @@ struct FieldChangeText {
   }
 
   private func text(of change: FieldChange) -> String {
-    let name = FieldChangeText.names[change.field] ?? change.field
+    let name = FieldChangeText.names[change.field] ?? change.field.rawValue
     // It may be long.
-    if change.field == "note" { return change.new == .null ? "no note" : "the note" }
+    if change.field == .note { return change.new == .null ? "no note" : "the note" }
     if let old = time(change.old), let new = time(change.new) { return "\(name): \(times.move(from: old, to: new))" }
     return "\(name): \(value(change.old)) → \(value(change.new))"
   }
@@ -21,17 +21,18 @@ struct FieldChangeText {
   static func changes(from old: Event, to new: Event) throws -> [FieldChange] {
     let (before, after) = (try JSONValue(encoding: old), try JSONValue(encoding: new))
     return fields.compactMap { field in
-      let change = FieldChange(field: field, old: before[field] ?? .null, new: after[field] ?? .null)
+      let change = FieldChange(
+        new: after[field.rawValue] ?? .null, old: before[field.rawValue] ?? .null, field: field)
       return change.old == change.new ? nil : change
     }
   }
 
-  private static let fields = [
-    "title", "startTime", "endTime", "timeZone", "location", "capacity", "maxPlusOnes", "answerBy", "note",
+  private static let fields: [EventField] = [
+    .title, .startTime, .endTime, .timeZone, .location, .capacity, .maxPlusOnes, .answerBy, .note,
   ]
-  private static let names = [
-    "startTime": "time", "endTime": "end", "timeZone": "zone", "location": "place", "maxPlusOnes": "plus-ones",
-    "answerBy": "answers until",
+  private static let names: [EventField: String] = [
+    .startTime: "time", .endTime: "end", .timeZone: "zone", .location: "place", .maxPlusOnes: "plus-ones",
+    .answerBy: "answers until",
   ]
 
   private func time(_ value: JSONValue) -> Date? {

@@ -22,7 +22,7 @@ public struct DevicesAPI: Sendable {
   /// Removes a device. Logging out also removes the session's devices.
   ///
   /// - Throws: ``MusterError``: `device-not-found`
-  public func remove(_ id: UUID, key: IdempotencyKey = .random()) async throws {
+  public func remove(_ id: Device.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("DELETE", "/devices/\(id.wire)", key: key))
   }
 }

@@ -18,7 +18,7 @@ public struct NotificationsAPI: Sendable {
   /// - Parameter ids: at most 500.
   /// - Returns: the number of unread notifications that are left.
   @discardableResult
-  public func markRead(ids: [UUID], key: IdempotencyKey = .random()) async throws -> Int {
+  public func markRead(ids: [InboxItem.ID], key: IdempotencyKey = .random()) async throws -> Int {
     try await mark(.object(["ids": .array(ids.map { .string($0.wire) })]), key)
   }
 

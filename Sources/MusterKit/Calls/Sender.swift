@@ -4,7 +4,7 @@ import Foundation
 struct Sender: Sendable {
   /// While this is set, calls go out for this user only: if another user is logged in, they throw
   /// ``MusterError/loggedOut``.
-  @TaskLocal static var actingUser: UUID?
+  @TaskLocal static var actingUser: User.ID?
   /// While this is set, a call sends one request, and throws an ``Interruption`` where it would refresh, wait or
   /// repeat.
   @TaskLocal private static var isStepwise = false

@@ -30,6 +30,15 @@ public struct Problem: Error, Sendable, Hashable {
   }
 }
 
+extension Problem {
+  /// The stable name of a kind of problem. Later releases may add some.
+  public struct Slug: WireValue {
+    public let rawValue: String
+
+    public init(rawValue: String) { self.rawValue = rawValue }
+  }
+}
+
 extension Problem: Codable {
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)

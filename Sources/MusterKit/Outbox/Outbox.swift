@@ -39,16 +39,18 @@ public final class Outbox {
   }
 
   /// Whether a write about an event, a request or a user is pending.
-  public func isPending(_ subject: UUID) -> Bool {
-    let subject = identities[subject] ?? subject
+  public func isPending<Thing>(_ subject: Identifier<Thing>) -> Bool {
+    let subject = identities[subject.rawValue] ?? subject.rawValue
     return pending.contains { pending in
-      if case .sendRequest(let person, _) = pending.write, person.id == subject { return true }
+      if case .sendRequest(let person, _) = pending.write, person.id.rawValue == subject { return true }
       return pending.write.subject.map { identities[$0] ?? $0 } == subject
     }
   }
 
   /// The real id of an event or a request that had a temporary one; nil until it is known.
-  public func realID(of temporaryID: UUID) -> UUID? { identities[temporaryID] }
+  public func realID<Thing>(of temporaryID: Identifier<Thing>) -> Identifier<Thing>? {
+    identities[temporaryID.rawValue].map(Identifier.init(rawValue:))
+  }
 }
 
 extension Outbox {

@@ -12,11 +12,11 @@ extension Write {
     case .acceptRequest(let id): try await client.friends.requests.accept(id, key: key)
     case .declineRequest(let id): try await client.friends.requests.decline(id, key: key)
     case .cancelRequest(let id): try await client.friends.requests.cancel(id, key: key)
-    case .sendRequest(let person, _): return try await client.friends.requests.send(to: person.id, key: key).id
+    case .sendRequest(let person, _): return try await client.friends.requests.send(to: person.id, key: key).id.rawValue
     case .endFriendship(let user): try await client.friends.end(with: user, key: key)
     case .block(let person): try await client.blocks.block(person.id, key: key)
     case .unblock(let user): try await client.blocks.unblock(user, key: key)
-    case .createEvent(let draft, _): return try await client.events.create(draft, key: key).id
+    case .createEvent(let draft, _): return try await client.events.create(draft, key: key).id.rawValue
     case .editEvent(let id, let edit, let version):
       try await client.events.edit(id, applying: edit, ifVersion: version, key: key)
     case .cancelEvent(let id, let version): try await client.events.cancel(id, ifVersion: version, key: key)

@@ -6,34 +6,34 @@ import Foundation
 /// real ids when these are known.
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
-  case answer(AnswerStatus, to: UUID, plusOnes: Int? = nil)
+  case answer(Answer, to: Event.ID, plusOnes: Int? = nil)
   /// Accepts a friend request, by its id.
-  case acceptRequest(UUID)
+  case acceptRequest(FriendRequest.ID)
   /// Declines a friend request. The sender is not notified.
-  case declineRequest(UUID)
+  case declineRequest(FriendRequest.ID)
   /// Cancels a friend request of the user's own.
-  case cancelRequest(UUID)
+  case cancelRequest(FriendRequest.ID)
   /// Asks a user to be friends. The request has the temporary id until the service gives it one.
-  case sendRequest(to: Person, temporaryID: UUID = UUID())
-  case endFriendship(with: UUID)
+  case sendRequest(to: Person, temporaryID: FriendRequest.ID = FriendRequest.ID())
+  case endFriendship(with: User.ID)
   /// Blocks a user: each of the two no longer sees the other.
   case block(Person)
-  case unblock(UUID)
+  case unblock(User.ID)
   /// Creates an event. It has the temporary id until the service gives it one.
-  case createEvent(EventDraft, temporaryID: UUID = UUID())
+  case createEvent(EventDraft, temporaryID: Event.ID = Event.ID())
   /// Changes an event. If it was edited since the version, the write is refused; without a version, the last edit wins.
-  case editEvent(UUID, applying: EventEdit, ifVersion: Int? = nil)
+  case editEvent(Event.ID, applying: EventEdit, ifVersion: Int? = nil)
   /// Cancels an event. It stays in the lists as cancelled.
-  case cancelEvent(UUID, ifVersion: Int? = nil)
+  case cancelEvent(Event.ID, ifVersion: Int? = nil)
   /// Invites friends to an event.
-  case invite([UUID], to: UUID)
+  case invite([User.ID], to: Event.ID)
   /// Withdraws a guest's invitation.
-  case withdraw(UUID, from: UUID)
+  case withdraw(Guest.ID, from: Event.ID)
   /// Marks notifications as read, at most 500.
-  case markRead([UUID])
+  case markRead([InboxItem.ID])
   /// Marks everything as read that the list shows, and what came before it. ``MusterStore/perform(_:)`` fills in the
   /// list's stamp and its unread notifications, so that later ones stay unread.
-  case markAllRead(before: Stamp? = nil, shown: [UUID] = [])
+  case markAllRead(before: Stamp? = nil, shown: [InboxItem.ID] = [])
   /// Changes name, display name or bio. An edit of the address needs a connection: use ``MeAPI/edit(_:key:)``.
   case editProfile(ProfileEdit)
   /// Turns types of notifications on and off. Types that are absent keep their value.
@@ -44,7 +44,8 @@ extension Write {
   /// The temporary id of what this write creates.
   public var temporaryID: UUID? {
     switch self {
-    case .createEvent(_, let id), .sendRequest(_, let id): id
+    case .createEvent(_, let id): id.rawValue
+    case .sendRequest(_, let id): id.rawValue
     default: nil
     }
   }
@@ -52,11 +53,12 @@ extension Write {
   /// The event, request or user that this write is about.
   public var subject: UUID? {
     switch self {
-    case .answer(_, let id, _), .acceptRequest(let id), .declineRequest(let id), .cancelRequest(let id),
-      .sendRequest(_, let id), .endFriendship(let id), .unblock(let id), .createEvent(_, let id),
-      .editEvent(let id, _, _), .cancelEvent(let id, _), .invite(_, let id), .withdraw(_, let id):
-      id
-    case .block(let person): person.id
+    case .answer(_, let id, _), .createEvent(_, let id), .editEvent(let id, _, _), .cancelEvent(let id, _),
+      .invite(_, let id), .withdraw(_, let id):
+      id.rawValue
+    case .acceptRequest(let id), .declineRequest(let id), .cancelRequest(let id), .sendRequest(_, let id): id.rawValue
+    case .endFriendship(let id), .unblock(let id): id.rawValue
+    case .block(let person): person.id.rawValue
     case .markRead, .markAllRead, .editProfile, .setPreferences: nil
     }
   }
@@ -86,16 +88,16 @@ extension Write {
   func resolved(_ ids: [UUID: UUID]) -> Write {
     guard let subject, let id = ids[subject] else { return self }
     return switch self {
-    case .answer(let answer, _, let plusOnes): .answer(answer, to: id, plusOnes: plusOnes)
-    case .acceptRequest: .acceptRequest(id)
-    case .declineRequest: .declineRequest(id)
-    case .cancelRequest: .cancelRequest(id)
-    case .sendRequest(let person, _): .sendRequest(to: person, temporaryID: id)
-    case .createEvent(let draft, _): .createEvent(draft, temporaryID: id)
-    case .editEvent(_, applying: let edit, let version): .editEvent(id, applying: edit, ifVersion: version)
-    case .cancelEvent(_, let version): .cancelEvent(id, ifVersion: version)
-    case .invite(let users, _): .invite(users, to: id)
-    case .withdraw(let user, _): .withdraw(user, from: id)
+    case .answer(let answer, _, let plusOnes): .answer(answer, to: Identifier(id), plusOnes: plusOnes)
+    case .acceptRequest: .acceptRequest(Identifier(id))
+    case .declineRequest: .declineRequest(Identifier(id))
+    case .cancelRequest: .cancelRequest(Identifier(id))
+    case .sendRequest(let person, _): .sendRequest(to: person, temporaryID: Identifier(id))
+    case .createEvent(let draft, _): .createEvent(draft, temporaryID: Identifier(id))
+    case .editEvent(_, applying: let edit, let version): .editEvent(Identifier(id), applying: edit, ifVersion: version)
+    case .cancelEvent(_, let version): .cancelEvent(Identifier(id), ifVersion: version)
+    case .invite(let users, _): .invite(users, to: Identifier(id))
+    case .withdraw(let user, _): .withdraw(user, from: Identifier(id))
     case .endFriendship, .block, .unblock, .markRead, .markAllRead, .editProfile, .setPreferences: self
     }
   }

@@ -23,7 +23,7 @@ public enum PreviewClient {
       return try make(folder: folder, latency: latency, failures: failures, isLoggedIn: isLoggedIn)
     } catch {
       let tokens = StoredTokens(
-        accessToken: "none", refreshToken: "none", accessExpiresAt: .distantFuture, user: UUID())
+        accessToken: "none", refreshToken: "none", accessExpiresAt: .distantFuture, user: User.ID())
       let transport = MissingPreview(reason: "\(folder.path): \(error)")
       return MusterClient(
         baseURL: folder, tokens: MemoryTokenStore(tokens), transport: transport, retries: .never)

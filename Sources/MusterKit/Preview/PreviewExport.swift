@@ -19,7 +19,7 @@ struct PreviewExport: Sendable {
   private struct Index: Decodable {
     let baseUrl: URL
     let time: Date
-    let user: UUID
+    let user: User.ID
     let calls: [Call]
   }
 
@@ -27,7 +27,7 @@ struct PreviewExport: Sendable {
   /// The time at which the responses were made.
   let time: Date
   /// The user who called.
-  let user: UUID
+  let user: User.ID
   let calls: [Call]
   /// The rules of requests.
   let rules: PreviewRules

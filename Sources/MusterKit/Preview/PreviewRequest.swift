@@ -40,8 +40,8 @@ struct PreviewRequest: Sendable {
   /// The id at a place of the path.
   ///
   /// - Throws: ``Problem`` if there is none.
-  func id(_ place: Int, else problem: Problem.Slug) throws -> UUID {
-    guard words.count > place, let id = UUID(uuidString: words[place]) else { throw Problem.missing(problem) }
+  func id<Thing>(_ place: Int, else problem: Problem.Slug) throws -> Identifier<Thing> {
+    guard words.count > place, let id = Identifier<Thing>(words[place]) else { throw Problem.missing(problem) }
     return id
   }
 
@@ -54,5 +54,7 @@ struct PreviewRequest: Sendable {
   }
 
   /// The ids of `?ids=`; nil without them.
-  var ids: [UUID]? { query["ids"].map { $0.split(separator: ",").compactMap { UUID(uuidString: String($0)) } } }
+  func ids<Thing>() -> [Identifier<Thing>]? {
+    query["ids"].map { $0.split(separator: ",").compactMap { Identifier(String($0)) } }
+  }
 }

@@ -33,7 +33,7 @@ struct PreviewRules: Decodable, Sendable {
       guard case .object = body else { throw Problem.refused(.malformedBody, 400, "The body must be a JSON object.") }
       errors += self.errors(in: body, schema)
       let proofs = Self.proofs(in: request.path)
-      errors.removeAll { $0.code != FieldProblem.Code.required.rawValue && proofs.contains($0.field) }
+      errors.removeAll { $0.code != FieldProblem.Code.required && proofs.contains($0.field) }
     }
     if !errors.isEmpty { throw Problem.invalid(errors) }
   }

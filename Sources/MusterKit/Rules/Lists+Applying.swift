@@ -37,7 +37,7 @@ extension Lists {
     }
   }
 
-  private mutating func markRead(_ ids: Set<UUID>, at time: Date) {
+  private mutating func markRead(_ ids: Set<InboxItem.ID>, at time: Date) {
     for index in (notifications ?? []).indices {
       guard let item = notifications?[index], item.readAt == nil, ids.contains(item.id) else { continue }
       notifications?[index].readAt = time

@@ -1,23 +1,23 @@
 import Foundation
 
 extension Lists {
-  mutating func answer(_ answer: AnswerStatus, to id: UUID, plusOnes: Int?, at time: Date) {
+  mutating func answer(_ answer: Answer, to id: Event.ID, plusOnes: Int?, at time: Date) {
     guard let event = try? event(id), let new = try? party(after: answer, bringing: plusOnes, at: id, time),
       new != event.myParty
     else { return }
     move(me: new, at: id)
-    if let me = profile?.id { changeGuest(me, at: id) { $0.become(new, at: time) } }
+    if let me = profile?.id { changeGuest(Guest.ID(me), at: id) { $0.become(new, at: time) } }
     promoteWaiting(at: id, after: event.myParty, time)
   }
 
   /// Adds an event of the user's own, unless it is there.
-  mutating func createEvent(_ draft: EventDraft, id: UUID, at time: Date) {
+  mutating func createEvent(_ draft: EventDraft, id: Event.ID, at time: Date) {
     guard let profile, let events, !events.contains(where: { $0.id == id }) else { return }
     let event = Event(
       id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
       timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
-      maxPlusOnes: draft.maxPlusOnes ?? 0, creator: profile.person, hosts: [profile.person], myRole: .creator,
-      myStatus: .creator, answerBy: draft.answerBy, createdAt: time, updatedAt: time,
+      maxPlusOnes: draft.maxPlusOnes ?? 0, status: .scheduled, creator: profile.person, hosts: [profile.person],
+      version: 1, createdAt: time, updatedAt: time, myRole: .creator, myStatus: "creator", answerBy: draft.answerBy,
       counts: Counts(invited: Set(draft.inviteeIds).count))
     self.events?.append(event)
     sortEvents()
@@ -25,7 +25,7 @@ extension Lists {
     surroundings?.guests[id] = guests
   }
 
-  mutating func editEvent(_ id: UUID, _ edit: EventEdit, at time: Date) {
+  mutating func editEvent(_ id: Event.ID, _ edit: EventEdit, at time: Date) {
     guard let before = try? event(id) else { return }
     changeEvent(id) { $0.apply(edit, at: time) }
     if edit.startTime != nil { sortEvents() }
@@ -33,36 +33,36 @@ extension Lists {
     if after.capacity != before.capacity || after.end > before.end { promoteWaiting(at: id, time) }
   }
 
-  mutating func cancelEvent(_ id: UUID, at time: Date) {
+  mutating func cancelEvent(_ id: Event.ID, at time: Date) {
     guard let event = try? event(id), event.status != .cancelled else { return }
     changeEvent(id) { $0.cancel(at: time) }
   }
 
   /// Only if the guest list is known: lists show counts, and the service alone knows who is a guest already.
-  mutating func invite(_ users: [UUID], to id: UUID) {
+  mutating func invite(_ users: [User.ID], to id: Event.ID) {
     guard let guests = surroundings?.guests[id], let event = try? event(id) else { return }
-    let present = Set(guests.map(\.id) + event.hosts.map(\.id))
+    let present = Set(guests.compactMap(\.user?.id) + event.hosts.map(\.id))
     let new = invited(users.filter { !present.contains($0) })
     surroundings?.guests[id]?.append(contentsOf: new)
     changeEvent(id) { $0.counts?.invited += new.count }
   }
 
-  mutating func withdraw(_ guest: UUID, from id: UUID, at time: Date) {
+  mutating func withdraw(_ guest: Guest.ID, from id: Event.ID, at time: Date) {
     guard let gone = surroundings?.guests[id]?.first(where: { $0.id == guest }) else { return }
     leave([gone], from: id, at: time)
   }
 
   /// The friends with these ids, as new guests.
-  private func invited(_ users: [UUID]) -> [Guest] {
+  private func invited(_ users: [User.ID]) -> [Guest] {
     (friends ?? []).filter { users.contains($0.id) }.map {
-      Guest(id: $0.id, user: $0.user, name: $0.user.displayName, status: .invited)
+      Guest(id: Guest.ID($0.id), user: $0.user, name: $0.user.displayName, status: .invited)
     }
   }
 
   // MARK: Guests
 
   /// Guests leave, and the places that become free go to those who wait.
-  mutating func leave(_ gone: [Guest], from id: UUID, at time: Date) {
+  mutating func leave(_ gone: [Guest], from id: Event.ID, at time: Date) {
     surroundings?.guests[id]?.removeAll { guest in gone.contains { $0.id == guest.id } }
     changeEvent(id) { event in
       for guest in gone { event.counts?.add(-guest.party.places, to: guest.status) }
@@ -71,8 +71,8 @@ extension Lists {
   }
 
   /// Moves a guest, who may be the user, to another state.
-  mutating func move(_ guest: Guest, to new: Party, at id: UUID, _ time: Date) {
-    if guest.id == profile?.id {
+  mutating func move(_ guest: Guest, to new: Party, at id: Event.ID, _ time: Date) {
+    if let me = profile?.id, guest.user?.id == me {
       move(me: new, at: id)
     } else {
       changeEvent(id) { $0.count(guest.party, as: new) }
@@ -80,17 +80,17 @@ extension Lists {
     changeGuest(guest.id, at: id) { $0.become(new, at: time) }
   }
 
-  private mutating func move(me new: Party, at id: UUID) {
+  private mutating func move(me new: Party, at id: Event.ID) {
     changeEvent(id) { event in
       event.count(event.myParty, as: new)
-      (event.myStatus, event.myPlusOnes) = (MyStatus(rawValue: new.status.rawValue), new.plusOnes)
+      (event.myStatus, event.myPlusOnes) = (new.status, new.plusOnes)
     }
     for index in (invitations ?? []).indices where invitations?[index].event.id == id {
       invitations?[index].status = new.status
     }
   }
 
-  private mutating func changeGuest(_ guest: UUID, at id: UUID, _ change: (inout Guest) -> Void) {
+  private mutating func changeGuest(_ guest: Guest.ID, at id: Event.ID, _ change: (inout Guest) -> Void) {
     guard let place = surroundings?.guests[id]?.firstIndex(where: { $0.id == guest }) else { return }
     if var changed = surroundings?.guests[id]?[place] {
       change(&changed)
@@ -99,12 +99,12 @@ extension Lists {
   }
 
   /// Gives free places to those who wait, if the party may have freed some.
-  mutating func promoteWaiting(at id: UUID, after old: Party, _ time: Date) {
+  mutating func promoteWaiting(at id: Event.ID, after old: Party, _ time: Date) {
     if old.status == .going || old.status == .waitlisted { promoteWaiting(at: id, time) }
   }
 
   /// Gives free places to those who wait, as far as the guests are known. An event that is over promotes no one.
-  private mutating func promoteWaiting(at id: UUID, _ time: Date) {
+  private mutating func promoteWaiting(at id: Event.ID, _ time: Date) {
     guard let event = try? event(id), event.end > time, event.status != .cancelled else { return }
     let waiting = (surroundings?.guests[id] ?? []).filter { $0.status == .waitlisted }.sorted {
       ($0.answeredAt ?? .distantPast, $0.id.wire) < ($1.answeredAt ?? .distantPast, $1.id.wire)
@@ -118,7 +118,7 @@ extension Lists {
   // MARK: Places in the lists
 
   /// Changes an event wherever it stands.
-  mutating func changeEvent(_ id: UUID, _ change: (inout Event) -> Void) {
+  mutating func changeEvent(_ id: Event.ID, _ change: (inout Event) -> Void) {
     for index in (events ?? []).indices where events?[index].id == id {
       events?[index].change(change)
     }
@@ -178,7 +178,7 @@ extension Guest {
 }
 
 extension Counts {
-  mutating func add(_ places: Int, to status: InvitationStatus) {
+  mutating func add(_ places: Int, to status: GuestStatus) {
     switch status {
     case .invited: invited = max(0, invited + places)
     case .going: going = max(0, going + places)

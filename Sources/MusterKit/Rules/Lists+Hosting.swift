@@ -5,18 +5,18 @@ extension Lists {
   private static let maximumLinks = 20
 
   /// Offers a friend or a guest the role of a co-host. An offer changes nothing that its sender sees.
-  func checkOffer(to user: UUID, at id: UUID) throws(Problem) {
+  func checkOffer(to user: User.ID, at id: Event.ID) throws(Problem) {
     let event = try ownEvent(id)
     try checkIsSeen(user)
     if event.hosts.contains(where: { $0.id == user }) { return }
     try checkIsOpen(event)
-    let isGuest = surroundings?.guests[id]?.contains { $0.id == user } == true
+    let isGuest = surroundings?.guests[id]?.contains { $0.user?.id == user } == true
     if !isGuest && friends?.contains(where: { $0.id == user }) != true {
       throw .invalid("userId", .notAFriend, "is neither a friend nor a guest")
     }
   }
 
-  mutating func removeHost(_ user: UUID, from id: UUID) throws(Problem) {
+  mutating func removeHost(_ user: User.ID, from id: Event.ID) throws(Problem) {
     let isSelf = user == profile?.id
     let event = isSelf ? try hostedEvent(id) : try ownEvent(id)
     if isSelf && event.myRole == .creator || event.creator?.id == user {
@@ -33,7 +33,7 @@ extension Lists {
     }
   }
 
-  mutating func setAnswer(_ answer: AnswerStatus, of guest: UUID, at id: UUID, _ time: Date) throws(Problem) {
+  mutating func setAnswer(_ answer: Answer, of guest: Guest.ID, at id: Event.ID, _ time: Date) throws(Problem) {
     let event = try hostedEvent(id)
     let guest = try self.guest(guest, of: id)
     try checkIsOpen(event)
@@ -48,7 +48,7 @@ extension Lists {
     promoteWaiting(at: id, after: guest.party, time)
   }
 
-  mutating func approve(_ guest: UUID, at id: UUID, _ time: Date) throws(Problem) {
+  mutating func approve(_ guest: Guest.ID, at id: Event.ID, _ time: Date) throws(Problem) {
     let event = try hostedEvent(id)
     let guest = try self.guest(guest, of: id)
     guard guest.status == .pending else { return }
@@ -66,7 +66,7 @@ extension Lists {
   }
 
   /// The guests who are reminded to answer.
-  func reminded(of id: UUID, at time: Date) throws(Problem) -> [UUID] {
+  func reminded(of id: Event.ID, at time: Date) throws(Problem) -> [Guest.ID] {
     let event = try hostedEvent(id)
     try checkIsOpen(event)
     if event.startTime <= time || event.answerBy.map({ $0 < time }) == true {
@@ -75,22 +75,22 @@ extension Lists {
     return (surroundings?.guests[id] ?? []).filter { $0.status == .invited && $0.user != nil }.map(\.id)
   }
 
-  mutating func duplicate(_ id: UUID, _ copy: EventCopy, as newID: UUID, _ time: Date) throws(Problem) {
+  mutating func duplicate(_ id: Event.ID, _ copy: EventCopy, as newID: Event.ID, _ time: Date) throws(Problem) {
     let event = try hostedEvent(id)
     let shift = copy.startTime.timeIntervalSince(event.startTime)
     let end = copy.endTime.applied(to: event.endTime?.addingTimeInterval(shift))
     try checkTimes(copy.startTime, end, nil)
-    let guests = (surroundings?.guests[id] ?? []).map(\.id)
+    let guests = (surroundings?.guests[id] ?? []).compactMap(\.user?.id)
     let answerBy = event.answerBy?.addingTimeInterval(shift)
     let draft = EventDraft(
       title: event.title, note: event.note, startTime: copy.startTime, endTime: end, timeZone: event.timeZone,
       location: event.location, capacity: event.capacity, answerBy: answerBy.flatMap { $0 > time ? $0 : nil },
       maxPlusOnes: event.maxPlusOnes,
-      inviteeIds: copy.invite ? (friends ?? []).map(\.id).filter { guests.contains($0) } : [])
+      inviteeIds: copy.invite == true ? (friends ?? []).map(\.id).filter { guests.contains($0) } : [])
     createEvent(draft, id: newID, at: time)
   }
 
-  private func guest(_ guest: UUID, of id: UUID) throws(Problem) -> Guest {
+  private func guest(_ guest: Guest.ID, of id: Event.ID) throws(Problem) -> Guest {
     guard let found = surroundings?.guests[id]?.first(where: { $0.id == guest }) else { throw .missing(.guestNotFound) }
     return found
   }
@@ -98,18 +98,18 @@ extension Lists {
   // MARK: Links
 
   /// The links of an event that the user hosts.
-  func links(of id: UUID) throws(Problem) -> [ShareLink] {
+  func links(of id: Event.ID) throws(Problem) -> [ShareLink] {
     _ = try hostedEvent(id)
     return surroundings?.links[id] ?? []
   }
 
-  func link(_ link: UUID, of id: UUID) throws(Problem) -> ShareLink {
+  func link(_ link: ShareLink.ID, of id: Event.ID) throws(Problem) -> ShareLink {
     guard let found = try links(of: id).first(where: { $0.id == link }) else { throw .missing(.linkNotFound) }
     return found
   }
 
   mutating func createLink(
-    _ draft: ShareLinkDraft, id: UUID, url: URL, at event: UUID, _ time: Date
+    _ draft: ShareLinkDraft, id: ShareLink.ID, url: URL, at event: Event.ID, _ time: Date
   ) throws(Problem) -> ShareLink {
     try Self.check(draft.expiresAt, time)
     try checkIsOpen(try hostedEvent(event))
@@ -120,7 +120,8 @@ extension Lists {
       throw .refused(.tooManyLinks, 409, "An event has at most \(Self.maximumLinks) links.")
     }
     let link = ShareLink(
-      id: id, url: url, kind: draft.kind, shows: draft.shows, expiresAt: draft.expiresAt, maxGuests: draft.maxGuests,
+      id: id, url: url, kind: draft.kind, shows: draft.shows ?? .counts, expiresAt: draft.expiresAt,
+      maxGuests: draft.maxGuests,
       maxPlusOnes: draft.maxPlusOnes ?? 0, email: draft.email ?? .optional, approval: draft.approval ?? true,
       createdAt: time)
     surroundings?.links[event] = open + [link]
@@ -128,7 +129,7 @@ extension Lists {
   }
 
   mutating func editLink(
-    _ id: UUID, of event: UUID, _ edit: ShareLinkEdit, _ time: Date
+    _ id: ShareLink.ID, of event: Event.ID, _ edit: ShareLinkEdit, _ time: Date
   ) throws(Problem) -> ShareLink {
     if case .set(let end) = edit.expiresAt { try Self.check(end, time) }
     let hosted = try hostedEvent(event)
@@ -148,7 +149,7 @@ extension Lists {
 
   /// Revokes a link. No list says who came through it, so all visitors leave if its visitors shall.
   mutating func revokeLink(
-    _ id: UUID, of event: UUID, removingVisitors: Bool, _ time: Date
+    _ id: ShareLink.ID, of event: Event.ID, removingVisitors: Bool, _ time: Date
   ) throws(Problem) {
     let hosted = try hostedEvent(event)
     if removingVisitors { try checkIsOpen(hosted) }

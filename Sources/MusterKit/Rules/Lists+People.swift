@@ -1,13 +1,13 @@
 import Foundation
 
 extension Lists {
-  mutating func acceptRequest(_ id: UUID, at time: Date) {
+  mutating func acceptRequest(_ id: FriendRequest.ID, at time: Date) {
     guard let request = friendRequests?.first(where: { $0.id == id }) else { return }
     closeRequest(id, as: .accepted)
     addFriend(request.sender, at: time)
   }
 
-  mutating func closeRequest(_ id: UUID, as status: FriendRequestStatus) {
+  mutating func closeRequest(_ id: FriendRequest.ID, as status: FriendRequestStatus) {
     let open = status == .cancelled ? sentFriendRequests : friendRequests
     guard var request = open?.first(where: { $0.id == id }) else { return }
     friendRequests?.removeAll { $0.id == id }
@@ -18,7 +18,7 @@ extension Lists {
   }
 
   /// If the person has asked already, the two become friends immediately.
-  mutating func sendRequest(to person: Person, id: UUID, at time: Date) {
+  mutating func sendRequest(to person: Person, id: FriendRequest.ID, at time: Date) {
     if let request = friendRequests?.first(where: { $0.sender.id == person.id }) {
       return acceptRequest(request.id, at: time)
     }
@@ -26,13 +26,13 @@ extension Lists {
       friends?.contains(where: { $0.id == person.id }) != true,
       !sent.contains(where: { $0.id == id || $0.receiver.id == person.id })
     else { return }
-    let request = FriendRequest(id: id, sender: profile.person, receiver: person, createdAt: time)
+    let request = FriendRequest(id: id, sender: profile.person, receiver: person, status: .pending, createdAt: time)
     sentFriendRequests?.insert(request, at: 0)
     surroundings?.people[person.id]?.friendship = .requested
     surroundings?.recommended.removeAll { $0.id == person.id }
   }
 
-  mutating func endFriendship(with user: UUID) {
+  mutating func endFriendship(with user: User.ID) {
     guard friends?.contains(where: { $0.id == user }) == true else { return }
     friends?.removeAll { $0.id == user }
     surroundings?.people[user]?.friendship = .none
@@ -53,7 +53,7 @@ extension Lists {
     invitations?.removeAll { $0.event.isPlanned(by: person.id) }
     for event in events ?? [] where event.myRole != .guest {
       if event.myRole == .creator { changeEvent(event.id) { $0.hosts.removeAll { $0.id == person.id } } }
-      if let gone = surroundings?.guests[event.id]?.first(where: { $0.id == person.id }) {
+      if let gone = surroundings?.guests[event.id]?.first(where: { $0.user?.id == person.id }) {
         leave([gone], from: event.id, at: time)
       }
     }
@@ -63,14 +63,15 @@ extension Lists {
     surroundings?.hidden[person.id] = known
   }
 
-  mutating func unblock(_ user: UUID) {
+  mutating func unblock(_ user: User.ID) {
     guard let person = blocks?.first(where: { $0.id == user })?.user else { return }
     blocks?.removeAll { $0.id == user }
     let known = surroundings?.hidden.removeValue(forKey: user)
     surroundings?.people[user] =
       known
       ?? PublicProfile(
-        id: user, username: person.username, displayName: person.displayName, pictureUrl: person.pictureUrl)
+        id: user, username: person.username, displayName: person.displayName, pictureUrl: person.pictureUrl,
+        friendship: .none, mutualFriendCount: 0)
   }
 
   private mutating func addFriend(_ person: Person, at time: Date) {
@@ -82,7 +83,7 @@ extension Lists {
 
 extension Event {
   /// Whether a block of this user ends the other's part in the event: a guest's, or that of a creator's co-host.
-  fileprivate func isPlanned(by user: UUID) -> Bool {
+  fileprivate func isPlanned(by user: User.ID) -> Bool {
     creator?.id == user || myRole == .guest && hosts.contains { $0.id == user }
   }
 }

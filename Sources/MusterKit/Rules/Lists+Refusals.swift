@@ -43,19 +43,19 @@ extension Lists {
   // MARK: Events
 
   /// An event that the user hosts or is a guest of.
-  func event(_ id: UUID) throws(Problem) -> Event {
+  func event(_ id: Event.ID) throws(Problem) -> Event {
     let live = events?.first { $0.id == id } ?? invitations?.first { $0.event.id == id }?.event
     guard let event = live ?? surroundings?.past.first(where: { $0.id == id }) else { throw .missing(.eventNotFound) }
     return event
   }
 
-  func hostedEvent(_ id: UUID) throws(Problem) -> Event {
+  func hostedEvent(_ id: Event.ID) throws(Problem) -> Event {
     let event = try event(id)
     guard event.myRole != .guest else { throw .refused(.notAHost, 403, "Only the hosts of the event may do this.") }
     return event
   }
 
-  func ownEvent(_ id: UUID) throws(Problem) -> Event {
+  func ownEvent(_ id: Event.ID) throws(Problem) -> Event {
     let event = try event(id)
     guard event.myRole == .creator else {
       throw .refused(.notTheCreator, 403, "Only the creator of the event may do this.")
@@ -74,7 +74,7 @@ extension Lists {
 
   /// What becomes of the user's answer.
   func party(
-    after answer: AnswerStatus, bringing plusOnes: Int?, at id: UUID, _ time: Date
+    after answer: Answer, bringing plusOnes: Int?, at id: Event.ID, _ time: Date
   ) throws(Problem) -> Party {
     let event = try event(id)
     guard event.myRole == .guest else {
@@ -108,7 +108,7 @@ extension Lists {
     if !errors.isEmpty { throw .invalid(errors) }
   }
 
-  private func check(_ edit: EventEdit, of id: UUID, ifVersion version: Int?) throws(Problem) {
+  private func check(_ edit: EventEdit, of id: Event.ID, ifVersion version: Int?) throws(Problem) {
     let event = try hostedEvent(id)
     try checkIsOpen(event)
     if let version, version != event.version { throw .lostUpdate }
@@ -117,7 +117,7 @@ extension Lists {
     try checkTimes(start, nil, edit.answerBy.applied(to: event.answerBy))
   }
 
-  private func checkCancelling(_ id: UUID, ifVersion version: Int?) throws(Problem) {
+  private func checkCancelling(_ id: Event.ID, ifVersion version: Int?) throws(Problem) {
     let event = try ownEvent(id)
     guard event.status != .cancelled else { return }
     try checkIsOpen(event)
@@ -125,7 +125,7 @@ extension Lists {
   }
 
   /// Guests and other hosts of the event may be named again.
-  private func checkAreFriends(_ users: [UUID], at id: UUID?, field: String) throws(Problem) {
+  private func checkAreFriends(_ users: [User.ID], at id: Event.ID?, field: String) throws(Problem) {
     guard let friends else { return }
     var known = Set(friends.map(\.id))
     if let id {
@@ -142,7 +142,7 @@ extension Lists {
 
   /// Closing a request again as it is closed changes nothing.
   private func checkRequest(
-    _ id: UUID, in list: [FriendRequest]?, closesAs status: FriendRequestStatus
+    _ id: FriendRequest.ID, in list: [FriendRequest]?, closesAs status: FriendRequestStatus
   ) throws(Problem) {
     if list?.contains(where: { $0.id == id }) == true { return }
     let isSender = status == .cancelled
@@ -154,7 +154,7 @@ extension Lists {
     }
   }
 
-  private func checkRequest(to user: UUID) throws(Problem) {
+  private func checkRequest(to user: User.ID) throws(Problem) {
     if user == profile?.id { throw .invalid("receiverId", .notAllowed, "must be another user") }
     try checkIsSeen(user)
     if friends?.contains(where: { $0.id == user }) == true {
@@ -162,7 +162,7 @@ extension Lists {
     }
   }
 
-  func checkIsSeen(_ user: UUID) throws(Problem) {
+  func checkIsSeen(_ user: User.ID) throws(Problem) {
     guard let people = surroundings?.people, user != profile?.id, people[user] == nil else { return }
     throw .missing(.userNotFound)
   }
@@ -177,5 +177,5 @@ extension Lists {
 
 extension Event {
   /// The user, as a guest.
-  var myParty: Party { Party(status: InvitationStatus(rawValue: myStatus.rawValue), plusOnes: myPlusOnes) }
+  var myParty: Party { Party(status: GuestStatus(rawValue: myStatus.rawValue), plusOnes: myPlusOnes) }
 }

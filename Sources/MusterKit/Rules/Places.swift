@@ -1,6 +1,6 @@
 /// A guest and the people whom they bring along. They are always in the same state.
 struct Party: Sendable, Hashable {
-  var status: InvitationStatus
+  var status: GuestStatus
   var plusOnes = 0
 
   var places: Int { 1 + plusOnes }
@@ -33,7 +33,7 @@ struct Places: Sendable, Hashable {
   ///   - plusOnes: nil keeps the number.
   ///   - isSetByHost: hosts may set answers after the deadline.
   func party(
-    after answer: AnswerStatus, bringing plusOnes: Int? = nil, from old: Party, isSetByHost: Bool = false
+    after answer: Answer, bringing plusOnes: Int? = nil, from old: Party, isSetByHost: Bool = false
   ) throws(Refusal) -> Party {
     guard old.status != .pending else { throw .approvalPending }
     let new = try party(after: answer, bringing: plusOnes, admitting: old)
@@ -43,13 +43,13 @@ struct Places: Sendable, Hashable {
 
   /// A party after an answer, as far as places decide: also for a guest whom a host approves.
   func party(
-    after answer: AnswerStatus, bringing plusOnes: Int? = nil, admitting old: Party
+    after answer: Answer, bringing plusOnes: Int? = nil, admitting old: Party
   ) throws(Refusal) -> Party {
     let isBack = old.status == .declined && answer != .declined
     // A guest who has not declined may keep what an earlier maximum allowed.
     let most = isBack ? maxPlusOnes : max(maxPlusOnes, old.plusOnes)
     if let plusOnes, plusOnes > most { throw most == 0 ? .noPlusOnes : .tooManyPlusOnes(maximum: most) }
-    var new = Party(status: InvitationStatus(rawValue: answer.rawValue), plusOnes: plusOnes ?? min(old.plusOnes, most))
+    var new = Party(status: GuestStatus(rawValue: answer.rawValue), plusOnes: plusOnes ?? min(old.plusOnes, most))
     guard answer == .going else { return new }
     switch old.status {
     case .going:

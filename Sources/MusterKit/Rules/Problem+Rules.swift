@@ -21,20 +21,8 @@ extension Problem {
 }
 
 extension FieldProblem {
-  /// The words of the service.
-  enum Code: String {
-    case required, unknown
-    case wrongType = "wrong-type"
-    case wrongLength = "wrong-length"
-    case outOfRange = "out-of-range"
-    case badFormat = "bad-format"
-    case notAllowed = "not-allowed"
-    case notAFriend = "not-a-friend"
-    case noPlusOnes = "no-plus-ones"
-  }
-
   init(_ field: String, _ code: Code, _ message: String) {
-    self.init(field: field, code: code.rawValue, message: message)
+    self.init(field: field, code: code, message: message)
   }
 }
 

@@ -17,7 +17,7 @@ extension NotificationStream {
     private let onLoss: (@Sendable () -> Void)?
     private var connection: Connection?
     /// Whose notifications these are. Another user's login ends the stream.
-    private var user: UUID?
+    private var user: User.ID?
     private var arrived: [(id: String?, data: String?, event: StreamEvent)] = []
     /// Where the next connection begins.
     private var resumeID: String?

@@ -7,9 +7,9 @@ public struct StoredTokens: Codable, Sendable, Hashable {
   /// By the device's clock.
   public var accessExpiresAt: Date
   /// The user's id.
-  public var user: UUID
+  public var user: User.ID
 
-  public init(accessToken: String, refreshToken: String, accessExpiresAt: Date, user: UUID) {
+  public init(accessToken: String, refreshToken: String, accessExpiresAt: Date, user: User.ID) {
     self.accessToken = accessToken
     self.refreshToken = refreshToken
     self.accessExpiresAt = accessExpiresAt

@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func `the client has a constant for every documented problem, and no other`() throws {
-    let file = Program.checkout.appending(path: "Sources/MusterKit/Errors/Problem+Slug.swift")
+    let file = Program.checkout.appending(path: "Sources/MusterKit/Generated/Problem+Slug.swift")
     let text = try String(contentsOf: file, encoding: .utf8)
     let constants = text.matches(of: /: Self = "([a-z-]+)"/).map { Problem.Slug(rawValue: String($0.1)) }
     #expect(Set(constants) == Set(try documented().keys))

@@ -45,10 +45,14 @@ import Testing
 
   @Test func `the shown end of an id tells the events apart`() {
     let ids = events.map(\.id)
-    #expect(ids.map(ShortID(ids).of) == ["000001", "000002", "00cafe", "000008"])
-    let similar = ["01900000-0000-7000-8002-110000000001", "01900000-0000-7000-8002-220000000001"].compactMap(UUID.init)
-    #expect(similar.map(ShortID(similar).of) == ["110000000001", "220000000001"])
-    let older = ["01900000-0000-7000-8002-000000000001", "01911111-0000-7000-8002-000000000001"].compactMap(UUID.init)
+    #expect(ids.map { ShortID(ids).of($0) } == ["000001", "000002", "00cafe", "000008"])
+    let similar = ["01900000-0000-7000-8002-110000000001", "01900000-0000-7000-8002-220000000001"].compactMap {
+      Event.ID($0)
+    }
+    #expect(similar.map { ShortID(similar).of($0) } == ["110000000001", "220000000001"])
+    let older = ["01900000-0000-7000-8002-000000000001", "01911111-0000-7000-8002-000000000001"].compactMap {
+      Event.ID($0)
+    }
     #expect(ShortID(older).of(older[0]) == "01900000-0000-7000-8002-000000000001")
     #expect(ShortID([older[0], older[0]]).of(older[0]) == "000001")
   }

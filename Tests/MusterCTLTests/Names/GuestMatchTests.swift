@@ -6,9 +6,9 @@ import Testing
 
 @Suite struct GuestMatchTests {
   private func guest(_ id: String, _ name: String, username: String? = nil) throws -> Guest {
-    let id = try #require(UUID(uuidString: id))
+    let id = try #require(User.ID(id))
     let user = username.map { Person(id: id, username: $0, displayName: name) }
-    return Guest(id: id, user: user, name: name, status: .going)
+    return Guest(id: Guest.ID(id), user: user, name: name, status: .going)
   }
 
   @Test func `finds users by usernames, visitors by names, and both by ids`() throws {

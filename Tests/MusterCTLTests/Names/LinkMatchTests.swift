@@ -7,7 +7,7 @@ import Testing
 @Suite struct LinkMatchTests {
   private func link(_ id: String, token: String) throws -> ShareLink {
     ShareLink(
-      id: try #require(UUID(uuidString: id)), url: URL(string: "https://muster.example/e/\(token)"), kind: .answer,
+      id: try #require(ShareLink.ID(id)), url: URL(string: "https://muster.example/e/\(token)"), kind: .answer,
       createdAt: Date(timeIntervalSince1970: 1_777_449_807))
   }
 

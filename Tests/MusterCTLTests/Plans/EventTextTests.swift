@@ -25,7 +25,7 @@ import Testing
     #expect(fields["There"] == "Fri 1 May 19:00 to 22:00 (Europe/Lisbon)")
     #expect(fields["Guests"] == "2 going, 1 waiting, 1 invited (4 places)")
     #expect(fields["Host"] == "Ana Duarte (ana)")
-    event.timeZone = "Europe/Paris"
+    event.timeZoneName = "Europe/Paris"
     #expect(EventText(event: event, times: times).fields.allSatisfy { $0.name != "There" })
     #expect(EventText(event: event, times: times).name == "“Pasta night”, Fri 1 May 20:00")
   }

@@ -10,7 +10,7 @@ import Testing
   /// With the longest rules, and a time with a year.
   private func link(unmailed: Int = 0) throws -> ShareLink {
     ShareLink(
-      id: try #require(UUID(uuidString: "01900000-0000-7000-8004-00000000abcd")), url: URL(string: Self.url),
+      id: try #require(ShareLink.ID("01900000-0000-7000-8004-00000000abcd")), url: URL(string: Self.url),
       kind: .answer, shows: .names, expiresAt: Date(timeIntervalSince1970: 1_900_000_000), maxGuests: 100,
       maxPlusOnes: 10, email: .required, approval: false, joined: 12, unmailed: unmailed,
       createdAt: Date(timeIntervalSince1970: 0))

@@ -5,11 +5,12 @@ import MusterKit
 enum Sample {
   static func event(
     _ title: String, id: String = UUID().uuidString, start: Date = Date(timeIntervalSince1970: 1_777_658_400),
-    end: Date? = nil, zone: String = "Europe/Lisbon", myStatus: MyStatus = .creator
+    end: Date? = nil, zone: String = "Europe/Lisbon", myStatus: GuestStatus = "creator"
   ) -> Event {
-    let ana = Person(id: UUID(), username: "ana", displayName: "Ana Duarte")
+    let ana = Person(id: User.ID(), username: "ana", displayName: "Ana Duarte")
     return Event(
-      id: UUID(uuidString: id) ?? UUID(), title: title, startTime: start, endTime: end, timeZone: zone, creator: ana,
-      hosts: [ana], myRole: .creator, myStatus: myStatus, createdAt: start, updatedAt: start)
+      id: Event.ID(id) ?? Event.ID(), title: title, startTime: start, endTime: end,
+      timeZone: TimeZone(identifier: zone) ?? .gmt, status: .scheduled, creator: ana, hosts: [ana], version: 1,
+      createdAt: start, updatedAt: start, myRole: .creator, myStatus: myStatus)
   }
 }

@@ -133,7 +133,7 @@ import Testing
 /// Sends the first two attempts of each write with a token that has expired, without the client's knowledge.
 private final class ExpiringTransport: Transport {
   private struct State {
-    var expired: [UUID: String] = [:]
+    var expired: [User.ID: String] = [:]
     var attempts: [String: Int] = [:]
   }
 
@@ -177,12 +177,12 @@ private final class ExpiringTransport: Transport {
   }
 
   /// The user in the token of a request.
-  private static func user(of request: TransportRequest) -> UUID? {
+  private static func user(of request: TransportRequest) -> User.ID? {
     let parts = request.headers["Authorization"]?.split(separator: ".") ?? []
     guard parts.count == 3 else { return nil }
     let text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
     let padded = text + String(repeating: "=", count: (4 - text.count % 4) % 4)
     let claims = Data(base64Encoded: padded).flatMap { try? JSONDecoder().decode([String: JSONValue].self, from: $0) }
-    return claims?["sub"]?.string.flatMap(UUID.init(uuidString:))
+    return claims?["sub"]?.string.flatMap { User.ID($0) }
   }
 }

@@ -6,10 +6,10 @@ import Foundation
 enum EveryCall {
   typealias Call = @Sendable (MusterClient) async throws -> Void
 
-  static let id = UUID.ben
+  static let id = User.ID.ben
   static let token = "A-token_1"
   /// What the paths of the requests may name.
-  static let pathValues: Set<String> = [id.wire, UUID.ana.wire, token]
+  static let pathValues: Set<String> = [id.wire, User.ID.ana.wire, token]
 
   static let all = accounts + people + plans + hosting + news
 
@@ -28,7 +28,7 @@ enum EveryCall {
     { _ = try await $0.auth.logIn(emailToken: "t", device: "phone") },
     { _ = try await $0.auth.logOut() },
     { _ = try await $0.auth.sessions(limit: 1, cursor: "c") },
-    { try await $0.auth.endSession(id) },
+    { try await $0.auth.endSession(.ben) },
     // A token of a provider does not change a password.
     {
       for proof in proofs.dropLast() { try await $0.auth.changePassword(to: "battery staple", reauthentication: proof) }
@@ -69,82 +69,82 @@ enum EveryCall {
   ]
 
   private static let people: [Call] = [
-    { _ = try await $0.users.find(id) },
-    { _ = try await $0.users.find([id, .ana]) },
+    { _ = try await $0.users.find(.ben) },
+    { _ = try await $0.users.find([.ben, .ana]) },
     { _ = try await $0.users.search(for: "ben", limit: 1) },
     { _ = try await $0.users.recommended(limit: 1) },
     { _ = try await $0.friends.list(limit: 1, cursor: "c") },
-    { try await $0.friends.end(with: id) },
+    { try await $0.friends.end(with: .ben) },
     { _ = try await $0.friends.requests.list(.sent, limit: 1, cursor: "c") },
-    { _ = try await $0.friends.requests.get(id) },
-    { _ = try await $0.friends.requests.send(to: id) },
-    { _ = try await $0.friends.requests.accept(id) },
-    { _ = try await $0.friends.requests.decline(id) },
-    { _ = try await $0.friends.requests.cancel(id) },
+    { _ = try await $0.friends.requests.get(.ben) },
+    { _ = try await $0.friends.requests.send(to: .ben) },
+    { _ = try await $0.friends.requests.accept(.ben) },
+    { _ = try await $0.friends.requests.decline(.ben) },
+    { _ = try await $0.friends.requests.cancel(.ben) },
     { _ = try await $0.blocks.list(limit: 1, cursor: "c") },
-    { try await $0.blocks.block(id) },
-    { try await $0.blocks.unblock(id) },
-    { _ = try await $0.reports.report(user: id, reason: .spam, text: "Advertisements.") },
-    { _ = try await $0.reports.report(event: id, reason: .spam, text: "Advertisements.") },
-    { _ = try await $0.reports.report(guest: id, reason: .spam, text: "Advertisements.") },
+    { try await $0.blocks.block(.ben) },
+    { try await $0.blocks.unblock(.ben) },
+    { _ = try await $0.reports.report(user: .ben, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(event: .ben, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(guest: .ben, reason: .spam, text: "Advertisements.") },
   ]
 
   private static let plans: [Call] = [
     { _ = try await $0.events.list(limit: 1, cursor: "c", includeParticipants: true) },
     { _ = try await $0.events.past(limit: 1, cursor: "c", includeParticipants: true) },
-    { _ = try await $0.events.get(id) },
-    { _ = try await $0.events.find([id, .ana]) },
+    { _ = try await $0.events.get(.ben) },
+    { _ = try await $0.events.find([.ben, .ana]) },
     {
-      var draft = EventDraft(title: "Picnic", startTime: noon, timeZone: "Europe/Lisbon", capacity: 3, inviteeIds: [id])
+      var draft = EventDraft(title: "Picnic", startTime: noon, timeZone: .lisbon, capacity: 3, inviteeIds: [.ben])
       (draft.note, draft.endTime, draft.answerBy, draft.maxPlusOnes) = ("Bring bread.", noon, noon, 2)
       draft.location = Location(name: "Quarry", latitude: 38.7, longitude: -9.4)
       _ = try await $0.events.create(draft)
     },
     {
       var edit = EventEdit(title: "Lunch", note: .clear, startTime: noon, endTime: .set(noon), capacity: .clear)
-      (edit.timeZone, edit.location, edit.answerBy, edit.maxPlusOnes) = ("Europe/Berlin", .clear, .set(noon), 1)
-      _ = try await $0.events.edit(id, applying: edit, ifVersion: 1)
+      (edit.timeZone, edit.location, edit.answerBy, edit.maxPlusOnes) = (.berlin, .clear, .set(noon), 1)
+      _ = try await $0.events.edit(.ben, applying: edit, ifVersion: 1)
     },
-    { _ = try await $0.events.cancel(id, ifVersion: 1) },
-    { _ = try await $0.events.guests(of: id, limit: 1, cursor: "c") },
-    { _ = try await $0.events.invite([id], to: id) },
-    { _ = try await $0.events.withdraw(id, from: id) },
-    { _ = try await $0.events.answer(.going, to: id, plusOnes: 2) },
-    { _ = try await $0.events.calendar(of: id) },
+    { _ = try await $0.events.cancel(.ben, ifVersion: 1) },
+    { _ = try await $0.events.guests(of: .ben, limit: 1, cursor: "c") },
+    { _ = try await $0.events.invite([.ben], to: .ben) },
+    { _ = try await $0.events.withdraw(.ben, from: .ben) },
+    { _ = try await $0.events.answer(.going, to: .ben, plusOnes: 2) },
+    { _ = try await $0.events.calendar(of: .ben) },
     { _ = try await $0.invitations.list(status: .going, limit: 1, cursor: "c", includeParticipants: true) },
   ]
 
   private static let hosting: [Call] = [
-    { _ = try await $0.events.addHost(id, to: id) },
-    { try await $0.events.removeHost(id, from: id) },
-    { _ = try await $0.events.setAnswer(of: id, at: id, to: .maybe) },
-    { _ = try await $0.events.hostOffers(of: id) },
-    { _ = try await $0.events.approve(id, at: id) },
-    { _ = try await $0.events.remindGuests(of: id) },
-    { _ = try await $0.events.duplicate(id, as: EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },
-    { _ = try await $0.events.links.list(of: id) },
-    { _ = try await $0.events.links.get(id, of: id) },
+    { _ = try await $0.events.addHost(.ben, to: .ben) },
+    { try await $0.events.removeHost(.ben, from: .ben) },
+    { _ = try await $0.events.setAnswer(of: .ben, at: .ben, to: .maybe) },
+    { _ = try await $0.events.hostOffers(of: .ben) },
+    { _ = try await $0.events.approve(.ben, at: .ben) },
+    { _ = try await $0.events.remindGuests(of: .ben) },
+    { _ = try await $0.events.duplicate(.ben, as: EventCopy(startTime: noon, endTime: .set(noon), invite: true)) },
+    { _ = try await $0.events.links.list(of: .ben) },
+    { _ = try await $0.events.links.get(.ben, of: .ben) },
     {
       let draft = ShareLinkDraft(
         kind: .answer, shows: .names, expiresAt: noon, maxGuests: 3, maxPlusOnes: 1, email: .required, approval: true)
-      _ = try await $0.events.links.create(draft, for: id)
+      _ = try await $0.events.links.create(draft, for: .ben)
     },
     {
       let edit = ShareLinkEdit(
         kind: .answer, shows: .names, expiresAt: .set(noon), maxGuests: .set(3), maxPlusOnes: 1, email: .required,
         approval: true)
-      _ = try await $0.events.links.edit(id, of: id, applying: edit)
+      _ = try await $0.events.links.edit(.ben, of: .ben, applying: edit)
     },
-    { try await $0.events.links.revoke(id, of: id, removingVisitors: true) },
+    { try await $0.events.links.revoke(.ben, of: .ben, removingVisitors: true) },
     { _ = try await $0.links.join(using: token) },
     { _ = try await $0.proposals.list() },
-    { _ = try await $0.proposals.accept(id) },
-    { try await $0.proposals.decline(id) },
+    { _ = try await $0.proposals.accept(.ben) },
+    { try await $0.proposals.decline(.ben) },
   ]
 
   private static let news: [Call] = [
     { _ = try await $0.notifications.list(unread: true, limit: 1, cursor: "c") },
-    { _ = try await $0.notifications.markRead(ids: [id]) },
+    { _ = try await $0.notifications.markRead(ids: [.ben]) },
     { _ = try await $0.notifications.markRead(before: "2026-05-01T09:30:00.123456Z") },
     { _ = try await $0.notifications.markAllRead() },
     { _ = try await $0.notifications.preferences() },
@@ -160,7 +160,7 @@ enum EveryCall {
       (device.localizes, device.rotateSecret) = (true, false)
       _ = try await $0.devices.register(device)
     },
-    { try await $0.devices.remove(id) },
+    { try await $0.devices.remove(.ben) },
     {
       for include in [CacheInclude.changes, .items, .itemsAndDigests] {
         _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: include)

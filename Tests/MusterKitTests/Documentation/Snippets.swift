@@ -13,7 +13,7 @@ enum Snippets {
     // end
   }
 
-  static func calls(_ client: MusterClient, ben: UUID) async throws {
+  static func calls(_ client: MusterClient, ben: User.ID) async throws {
     // snippet
     let request = try await client.friends.requests.send(to: ben)
     let draft = EventDraft(title: "Pasta night", startTime: .now.addingTimeInterval(86_400), inviteeIds: [ben])
@@ -35,7 +35,7 @@ enum Snippets {
     return friends
   }
 
-  static func errors(_ client: MusterClient, event: UUID) async throws {
+  static func errors(_ client: MusterClient, event: Event.ID) async throws {
     // snippet
     do {
       try await client.events.answer(.going, to: event)
@@ -63,7 +63,7 @@ enum Snippets {
     }
   #endif
 
-  static func retries(server: URL, _ client: MusterClient, event: UUID) async throws {
+  static func retries(server: URL, _ client: MusterClient, event: Event.ID) async throws {
     // snippet
     let patient = MusterClient(baseURL: server, retries: RetryPolicy(maximumAttempts: 6, totalTime: 120))
     let key = IdempotencyKey.random()
@@ -105,7 +105,7 @@ enum Snippets {
     // end
   }
 
-  @MainActor static func outbox(_ store: MusterStore, event: UUID) async throws {
+  @MainActor static func outbox(_ store: MusterStore, event: Event.ID) async throws {
     // snippet
     try await store.perform(.answer(.going, to: event))
     print(store.outbox.isPending(event))
@@ -133,15 +133,15 @@ enum Snippets {
     // end
   }
 
-  static func hosts(_ client: MusterClient, event: UUID, ben: UUID, cleo: UUID) async throws {
+  static func hosts(_ client: MusterClient, event: Event.ID, ben: User.ID, cleo: User.ID) async throws {
     // snippet
     try await client.events.addHost(ben, to: event)
-    try await client.events.setAnswer(of: cleo, at: event, to: .going)
+    try await client.events.setAnswer(of: Guest.ID(cleo), at: event, to: .going)
     print(try await client.events.remindGuests(of: event), "guests were reminded")
     // end
   }
 
-  static func links(_ client: MusterClient, _ other: MusterClient, event: UUID) async throws {
+  static func links(_ client: MusterClient, _ other: MusterClient, event: Event.ID) async throws {
     // snippet
     let link = try await client.events.links.create(ShareLinkDraft(kind: .answer, maxGuests: 20), for: event)
     if let url = link.url, let token = ShareLink.token(in: url) {
@@ -150,9 +150,9 @@ enum Snippets {
     // end
   }
 
-  @MainActor static func temporaryIDs(_ store: MusterStore, ben: UUID) async throws {
+  @MainActor static func temporaryIDs(_ store: MusterStore, ben: User.ID) async throws {
     // snippet
-    let id = UUID()
+    let id = Event.ID()
     let draft = EventDraft(title: "Pasta night", startTime: .now.addingTimeInterval(86_400))
     try await store.perform(.createEvent(draft, temporaryID: id))
     try await store.perform(.invite([ben], to: id))

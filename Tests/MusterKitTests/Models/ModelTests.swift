@@ -80,10 +80,10 @@ import Testing
   }
 
   @Test func `a link's draft and edit leave out what they do not set`() throws {
-    #expect(try encode(ShareLinkDraft(kind: .view)) == #"{"kind":"view","shows":"counts"}"#)
+    #expect(try encode(ShareLinkDraft(kind: .view)) == #"{"kind":"view"}"#)
     let draft = ShareLinkDraft(kind: .answer, maxPlusOnes: 1, email: .off, approval: true)
     #expect(
-      try encode(draft) == #"{"approval":true,"email":"none","kind":"answer","maxPlusOnes":1,"shows":"counts"}"#)
+      try encode(draft) == #"{"approval":true,"email":"none","kind":"answer","maxPlusOnes":1}"#)
     #expect(try encode(ShareLinkEdit()) == "{}")
     #expect(
       try encode(ShareLinkEdit(maxGuests: .clear, email: .optional)) == #"{"email":"optional","maxGuests":null}"#)
@@ -93,7 +93,7 @@ import Testing
     let event: Event = try decode(Self.event(#","later":{"x":[]}"#, myStatus: "on-the-way"))
     #expect(event.myStatus == "on-the-way" && event.myStatus.description == "on-the-way")
     let item: InboxItem = try decode(
-      #"{"id":"\#(UUID.ben)","createdAt":"2026-05-01T09:30:00Z","readAt":null,"type":"poll-opened","message":"m","locKey":"k","locArgs":[],"poll":1}"#
+      #"{"id":"\#(InboxItem.ID.ben)","createdAt":"2026-05-01T09:30:00Z","readAt":null,"type":"poll-opened","message":"m","locKey":"k","locArgs":[],"poll":1}"#
     )
     #expect(item.type == "poll-opened" && item.message == "m")
     let preferences: NotificationPreferences = try decode(
@@ -111,6 +111,19 @@ import Testing
     #expect(try encode(draft).contains(#""inviteeIds":["01900000-0000-7000-8000-0000000000ab"]"#))
     let item = InboxItem(id: .ben, createdAt: .now, type: .eventInvited, message: "", eventId: .ben)
     #expect(try encode(item).contains(#""eventId":"01900000-0000-7000-8000-0000000000ab""#))
+  }
+
+  @Test func `a time zone that the device does not know decodes, and is sent back unchanged`() throws {
+    let text = Self.event().replacing("Europe/Lisbon", with: "Mars/Olympus")
+    var event: Event = try decode(text)
+    #expect(event.timeZone == .gmt && event.timeZoneName == "Mars/Olympus")
+    #expect(try encode(event).contains(#""timeZone":"Mars/Olympus""#))
+    var edit = EventEdit()
+    edit.timeZoneName = event.timeZoneName
+    #expect(try encode(edit) == #"{"timeZone":"Mars/Olympus"}"#)
+    event.timeZone = .berlin
+    #expect(event.timeZoneName == "Europe/Berlin")
+    #expect(try decode(encode(EventEdit(timeZone: .lisbon)), as: EventEdit.self).timeZone == .lisbon)
   }
 
   @Test func `an edit leaves out what it keeps, and nulls what it clears`() throws {

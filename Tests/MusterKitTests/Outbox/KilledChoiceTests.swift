@@ -53,7 +53,7 @@ import Testing
   private static func title(_ number: Int) -> String { "Event \(number)" }
 
   /// Leaves refusals in a folder, as a store does.
-  private func refuse(of user: UUID, in folder: URL) async throws {
+  private func refuse(of user: User.ID, in folder: URL) async throws {
     let files = try OutboxFiles(StoreFolder(in: folder, user: user))
     for number in 1...Self.refusals {
       let record = OutboxRecord(

@@ -5,7 +5,7 @@ import Testing
 
 /// Apps that end at any moment.
 @MainActor @Suite struct OutboxCrashTests {
-  private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon")
+  private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: .lisbon)
 
   /// The requests are: a validation, the creation, the edit, a validation. Everything from one of them on is lost.
   @Test(arguments: 0...4, [true, false]) func `an app that ends at any request loses nothing and repeats nothing`(
@@ -13,7 +13,7 @@ import Testing
   ) async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
-      let id = UUID()
+      let id = Event.ID()
       let first = server.received().count
       server.fail { [server] _ in
         guard server.received().count - first > step else { return .none }
@@ -44,7 +44,7 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       try await test.store.perform(.createEvent(draft))
-      let picnic = EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: "UTC")
+      let picnic = EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: .gmt)
       try await test.store.perform(.createEvent(picnic))
       let file = try #require(test.files.first { $0.pathExtension == "json" && $0.path.contains("outbox") })
       try Data("{".utf8).write(to: file)

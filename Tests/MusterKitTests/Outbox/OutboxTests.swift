@@ -7,7 +7,7 @@ import Testing
 @MainActor @Suite struct OutboxTests {
   private let event = ScriptedServer.event(1)
   private let draft = EventDraft(
-    title: "Quiz", startTime: ScriptedServer.noon.addingTimeInterval(99_999), timeZone: "Europe/Lisbon")
+    title: "Quiz", startTime: ScriptedServer.noon.addingTimeInterval(99_999), timeZone: .lisbon)
 
   private func run(_ body: @MainActor (TestStore, ScriptedServer) async throws -> Void) async throws {
     try await TestStore.run { test, server in
@@ -21,7 +21,7 @@ import Testing
     try await run { test, server in
       try await test.store.perform(.answer(.going, to: event.id))
       #expect(test.store.events.items.map(\.myStatus) == [.going])
-      #expect(test.store.outbox.isPending(event.id) && !test.store.outbox.isPending(UUID()))
+      #expect(test.store.outbox.isPending(event.id) && !test.store.outbox.isPending(Event.ID()))
       try await test.relaunch()
       #expect(test.store.events.items.map(\.myStatus) == [.going])
       #expect(test.store.outbox.pending.map(\.write) == [.answer(.going, to: event.id)])

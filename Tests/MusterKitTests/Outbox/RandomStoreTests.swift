@@ -22,7 +22,7 @@ import Testing
         case 0..<3:
           titles.append("Event \(step)")
           try await stores[place].perform(
-            .createEvent(EventDraft(title: "Event \(step)", startTime: ScriptedServer.noon, timeZone: "UTC")))
+            .createEvent(EventDraft(title: "Event \(step)", startTime: ScriptedServer.noon, timeZone: .gmt)))
         case 3..<5:
           guard let event = stores[place].events.items.randomElement(using: &random) else { continue }
           try await stores[place].perform(.editEvent(event.id, applying: EventEdit(note: .set("Note \(step)"))))
@@ -78,7 +78,8 @@ import Testing
       #expect(store.friends.items == (try friends(server)), "\(place)")
     }
     // New events show, sent or not.
-    for write in store.outbox.pending.compactMap(\.write.temporaryID) where store.events.isLoaded {
+    for write in store.outbox.pending.compactMap(\.write.temporaryID).map({ Event.ID($0) }) where store.events.isLoaded
+    {
       let real = store.outbox.realID(of: write) ?? write
       #expect(store.events.items.filter { $0.id == real }.count == 1, "\(place)")
     }

@@ -61,8 +61,8 @@ import Testing
 
   @Test func `a write about an event that the other process created finds its real id`() async throws {
     try await run { app, other, server in
-      let id = UUID()
-      let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon")
+      let id = Event.ID()
+      let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: .lisbon)
       try await other.perform(.createEvent(draft, temporaryID: id))
       try await app.refresh()
       // The other process has not looked since.

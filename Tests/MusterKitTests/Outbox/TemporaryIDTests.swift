@@ -5,12 +5,12 @@ import Testing
 
 /// Writes about events that are not sent yet.
 @MainActor @Suite struct TemporaryIDTests {
-  private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon")
+  private let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: .lisbon)
 
   @Test func `later writes get the real id of a new event`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
-      let id = UUID()
+      let id = Event.ID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
       try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
       try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
@@ -33,7 +33,7 @@ import Testing
   @Test func `while the event has its real id and is not validated, it stands once in the list`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
-      let id = UUID()
+      let id = Event.ID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
       server.fail { $0.isValidation ? .loseRequest : .none }
       _ = await failure { try await test.store.refresh() }
@@ -50,7 +50,7 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       server.fail { $0.method == "POST" && $0.path == "/events" ? .status(422, .invalidFields) : .none }
-      let id = UUID()
+      let id = Event.ID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
       try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
       try await test.store.perform(.invite([ScriptedServer.ben.id], to: id))
@@ -67,7 +67,7 @@ import Testing
     try await TestStore.run { test, server in
       try await test.store.refresh()
       server.fail { $0.isWrite ? .status(422, .invalidFields) : .none }
-      let id = UUID()
+      let id = Event.ID()
       try await test.store.perform(.createEvent(draft, temporaryID: id))
       try await test.store.refresh()
       server.fail { _ in .none }
@@ -83,7 +83,7 @@ import Testing
   @Test func `a request that is not sent yet can be cancelled`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
-      let id = UUID()
+      let id = FriendRequest.ID()
       try await test.store.perform(.sendRequest(to: ScriptedServer.ben, temporaryID: id))
       #expect(test.store.sentFriendRequests.items.map(\.id) == [id])
       try await test.store.perform(.cancelRequest(id))

@@ -7,7 +7,7 @@ import Testing
 @MainActor @Suite struct UnknownOutcomeTests {
   private let event = ScriptedServer.event(1)
   private let draft = EventDraft(
-    title: "Quiz", startTime: ScriptedServer.noon.addingTimeInterval(99_999), timeZone: "Europe/Lisbon")
+    title: "Quiz", startTime: ScriptedServer.noon.addingTimeInterval(99_999), timeZone: .lisbon)
 
   private func run(_ body: @MainActor (TestStore, ScriptedServer) async throws -> Void) async throws {
     try await TestStore.run { test, server in

@@ -24,7 +24,8 @@ import Testing
   private var lists: Lists {
     let events = [ScriptedServer.event(1), ScriptedServer.event(2)]
     return Lists(
-      profile: User(id: ana.id, username: "ana", displayName: "Ana", bio: "Hi.", createdAt: noon),
+      profile: User(
+        id: ana.id, username: "ana", displayName: "Ana", bio: "Hi.", requestsFrom: .everyone, createdAt: noon),
       friends: [Friend(user: ben, since: noon)],
       friendRequests: [request(50, from: cleo, to: ana)],
       sentFriendRequests: [],
@@ -80,7 +81,7 @@ import Testing
 
   @Test func `answers to own and to cancelled events show nothing`() {
     var lists = lists
-    lists.events?[0].myStatus = .creator
+    lists.events?[0].myStatus = "creator"
     lists.events?[0].myRole = .creator
     lists.events?[1].status = .cancelled
     lists.invitations = []
@@ -120,7 +121,7 @@ import Testing
 
   @Test func `a sent request is listed, and a cancelled one is not`() {
     let dev = Person(id: ScriptedServer.id(4), username: "dev", displayName: "Dev")
-    let id = ScriptedServer.id(99)
+    let id: FriendRequest.ID = ScriptedServer.id(99)
     let sent = applying(.sendRequest(to: dev, temporaryID: id))
     #expect(sent.sentFriendRequests == [FriendRequest(id: id, sender: ana, receiver: dev, createdAt: now)])
     #expect(applying(.sendRequest(to: dev), to: sent) == sent)
@@ -152,14 +153,14 @@ import Testing
 
   @Test func `a new event stands in its place, as the creator sees it`() {
     let draft = EventDraft(
-      title: "Quiz", note: "Bring pens.", startTime: noon.addingTimeInterval(5400), timeZone: "Europe/Lisbon",
+      title: "Quiz", note: "Bring pens.", startTime: noon.addingTimeInterval(5400), timeZone: .lisbon,
       location: Location(name: "Here"), capacity: 8, inviteeIds: [ben.id, ben.id, cleo.id])
-    let id = ScriptedServer.id(99)
+    let id: Event.ID = ScriptedServer.id(99)
     let lists = applying(.createEvent(draft, temporaryID: id))
     #expect(lists.events?.map(\.title) == ["Event 1", "Quiz", "Event 2"])
     let event = lists.events?[1]
     #expect(event?.id == id && event?.creator == ana && event?.hosts == [ana])
-    #expect(event?.myStatus == .creator && event?.myRole == .creator && event?.status == .scheduled)
+    #expect(event?.myStatus == "creator" && event?.myRole == .creator && event?.status == .scheduled)
     #expect(event?.note == "Bring pens." && event?.capacity == 8 && event?.location?.name == "Here")
     #expect(event?.counts == Counts(invited: 2))
   }
@@ -186,7 +187,7 @@ import Testing
 
   @Test func `inviting and withdrawing show nothing`() {
     #expect(applying(.invite([ben.id], to: ScriptedServer.event(1).id)) == lists)
-    #expect(applying(.withdraw(ben.id, from: ScriptedServer.event(1).id)) == lists)
+    #expect(applying(.withdraw(Guest.ID(ben.id), from: ScriptedServer.event(1).id)) == lists)
   }
 
   @Test func `read notifications are marked, and stay marked as before`() {

@@ -5,27 +5,32 @@ import Testing
 
 @Suite struct WriteTests {
   static let all: [Write] = {
-    let (one, two) = (ScriptedServer.id(1), ScriptedServer.id(2))
+    let (one, two): (Event.ID, Event.ID) = (ScriptedServer.id(1), ScriptedServer.id(2))
+    let (request, user): (FriendRequest.ID, User.ID) = (ScriptedServer.id(1), ScriptedServer.id(1))
     return [
-      .answer(.going, to: one), .answer(.maybe, to: one, plusOnes: 2), .acceptRequest(one), .declineRequest(one),
-      .cancelRequest(one), .sendRequest(to: ScriptedServer.ben, temporaryID: two), .endFriendship(with: one),
-      .block(ScriptedServer.ben), .unblock(one),
+      .answer(.going, to: one), .answer(.maybe, to: one, plusOnes: 2), .acceptRequest(request),
+      .declineRequest(request), .cancelRequest(request),
+      .sendRequest(to: ScriptedServer.ben, temporaryID: ScriptedServer.id(2)), .endFriendship(with: user),
+      .block(ScriptedServer.ben), .unblock(user),
       .createEvent(
-        EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: "Europe/Lisbon", inviteeIds: [one]),
+        EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: .lisbon, inviteeIds: [user]),
         temporaryID: two),
       .editEvent(
         one, applying: EventEdit(note: .clear, endTime: .set(ScriptedServer.noon), capacity: .set(3)), ifVersion: 4),
       .editEvent(one, applying: EventEdit(title: "Quiz")), .cancelEvent(one), .cancelEvent(one, ifVersion: 2),
-      .invite([one, two], to: two), .withdraw(one, from: two), .markRead([one, two]), .markAllRead(),
-      .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [one]),
+      .invite([user, ScriptedServer.id(2)], to: two), .withdraw(Guest.ID(user), from: two),
+      .markRead([ScriptedServer.id(1), ScriptedServer.id(2)]), .markAllRead(),
+      .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [ScriptedServer.id(1)]),
       .editProfile(ProfileEdit(username: "ana", bio: .clear)), .editProfile(ProfileEdit(bio: .set("Hi."))),
       .setPreferences(NotificationPreferences([.eventInvited: false])),
     ]
   }()
 
+  private static func uuid(_ number: Int) -> UUID { (ScriptedServer.id(number) as Event.ID).rawValue }
+
   @Test(arguments: all) func `a write comes back from the disk as it was`(write: Write) throws {
     let reasons: [OutboxRecord.State] = [
-      .waiting, .sent(id: nil), .sent(id: ScriptedServer.id(9)), .settled(id: ScriptedServer.id(9)),
+      .waiting, .sent(id: nil), .sent(id: Self.uuid(9)), .settled(id: Self.uuid(9)),
       .refused(.expired), .refused(.withoutSubject),
       .refused(.refused(Problem(type: .eventCancelled, title: "Conflict", status: 409, detail: "Too late."))),
     ]
@@ -38,16 +43,16 @@ import Testing
   }
 
   @Test(arguments: all) func `a write names its real subject once that is known`(write: Write) throws {
-    let real = ScriptedServer.id(77)
+    let real = Self.uuid(77)
     guard let subject = write.subject else {
-      #expect(write.resolved([ScriptedServer.id(1): real]) == write)
+      #expect(write.resolved([Self.uuid(1): real]) == write)
       return
     }
     switch write {
     case .endFriendship, .block, .unblock: #expect(write.resolved([subject: real]) == write)
     default: #expect(write.resolved([subject: real]).subject == real)
     }
-    #expect(write.resolved([ScriptedServer.id(88): real]) == write)
+    #expect(write.resolved([Self.uuid(88): real]) == write)
     #expect(write.resolved([subject: real]).collections == write.collections)
   }
 

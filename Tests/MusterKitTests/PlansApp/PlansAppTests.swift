@@ -229,7 +229,9 @@ import Testing
     #expect(page.event == nil && page.failure == "You are no longer invited to this event.")
 
     server.fail { _ in .none }
-    event.participants = [Guest(id: ScriptedServer.cleo.id, user: ScriptedServer.cleo, name: "Cleo", status: .going)]
+    event.participants = [
+      Guest(id: Guest.ID(ScriptedServer.cleo.id), user: ScriptedServer.cleo, name: "Cleo", status: .going)
+    ]
     app.event.withLock { [event] in $0 = event }
     await page.load()
     #expect(page.event?.title == "Event 1" && page.guests.map(\.name) == ["Cleo"])

@@ -1,4 +1,5 @@
 import Foundation
+import MusterKit
 import TestSupport
 import Testing
 
@@ -20,25 +21,25 @@ enum ExportedDemo {
 
   static var folder: URL { get async throws { try await export.value } }
 
-  static let ana = id("0000-7000-8000-000000000001")
+  static let ana: User.ID = id("0000-7000-8000-000000000001")
   /// A friend of ana.
-  static let ben = id("0000-7000-8000-000000000002")
+  static let ben: User.ID = id("0000-7000-8000-000000000002")
   /// Has sent ana a friend request.
-  static let fatima = id("0000-7000-8000-000000000006")
+  static let fatima: User.ID = id("0000-7000-8000-000000000006")
   /// Blocked by ana.
-  static let kai = id("0000-7000-8000-00000000000b")
+  static let kai: User.ID = id("0000-7000-8000-00000000000b")
   /// No friend of ana.
-  static let lina = id("0000-7000-8000-00000000000c")
+  static let lina: User.ID = id("0000-7000-8000-00000000000c")
   /// ana's own event, which is full.
-  static let climbing = id("0000-7000-8002-000000000004")
+  static let climbing: Event.ID = id("0000-7000-8002-000000000004")
   /// ana is invited.
-  static let trailRun = id("0000-7000-8002-000000000005")
-  static let cancelled = id("0000-7000-8002-000000000007")
+  static let trailRun: Event.ID = id("0000-7000-8002-000000000005")
+  static let cancelled: Event.ID = id("0000-7000-8002-000000000007")
   /// Is full. ana waits for a place.
-  static let filmNight = id("0000-7000-8002-00000000000b")
+  static let filmNight: Event.ID = id("0000-7000-8002-00000000000b")
   /// ana is a co-host.
-  static let party = id("0000-7000-8002-000000000010")
-  static let archived = id("0000-7000-8002-000000000002")
+  static let party: Event.ID = id("0000-7000-8002-000000000010")
+  static let archived: Event.ID = id("0000-7000-8002-000000000002")
 
-  private static func id(_ rest: String) -> UUID { UUID(uuidString: "01900000-" + rest) ?? UUID() }
+  private static func id<Thing>(_ rest: String) -> Identifier<Thing> { Identifier("01900000-" + rest) ?? Identifier() }
 }

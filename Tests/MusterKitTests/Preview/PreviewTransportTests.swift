@@ -69,7 +69,7 @@ import Testing
     #expect(try await client.cache.validate(claims).values.allSatisfy { !$0.invalidate })
 
     let event = try await client.events.answer(.going, to: ExportedDemo.trailRun)
-    #expect(event.myStatus == .going && event.participants?.contains { $0.id == ExportedDemo.ana } == true)
+    #expect(event.myStatus == .going && event.participants?.contains { $0.user?.id == ExportedDemo.ana } == true)
     let events = try await client.events.list()
     #expect(events.items.first { $0.id == event.id }?.counts == event.counts)
     let invitations = try await client.invitations.list()
@@ -96,7 +96,7 @@ import Testing
     #expect(try await client.events.answer(.going, to: ExportedDemo.filmNight).myStatus == .waitlisted)
     for (event, slug) in [
       (ExportedDemo.climbing, Problem.Slug.ownEvent), (ExportedDemo.cancelled, .eventCancelled),
-      (ExportedDemo.archived, .eventArchived), (UUID(), .eventNotFound),
+      (ExportedDemo.archived, .eventArchived), (Event.ID(), .eventNotFound),
     ] {
       #expect(await problem { try await client.events.answer(.going, to: event) } == slug)
     }
@@ -115,7 +115,7 @@ import Testing
     #expect(after.pending == before.pending - places)
     #expect(after.going + after.invited == before.going + before.invited + places)
     #expect(try await client.events.approve(asking.id, at: party).counts == after)
-    #expect(await problem { try await client.events.approve(UUID(), at: party) } == .guestNotFound)
+    #expect(await problem { try await client.events.approve(Guest.ID(), at: party) } == .guestNotFound)
     // A guest without an account also has an id.
     let visitor = try #require(try await client.events.guests(of: party).items.first { $0.user == nil })
     try await client.events.setAnswer(of: visitor.id, at: party, to: .declined)
@@ -126,13 +126,13 @@ import Testing
     let (client, _) = try await client()
     let party = ExportedDemo.party
     let before = try await client.events.get(party)
-    #expect((before.myRole, before.myStatus) == (.host, .host) && before.hosts.count == 2 && before.answerBy != nil)
+    #expect((before.myRole, before.myStatus) == (.host, "host") && before.hosts.count == 2 && before.answerBy != nil)
     #expect(try await client.events.edit(party, applying: EventEdit(title: "Party")).title == "Party")
     #expect(await problem { try await client.events.answer(.going, to: party) } == .ownEvent)
     #expect(await problem { try await client.events.cancel(party) } == .notTheCreator)
     #expect(try await client.events.remindGuests(of: party) == 1)
     let dev = try #require(before.participants?.first { $0.status == .invited }?.user)
-    let answered = try await client.events.setAnswer(of: dev.id, at: party, to: .going)
+    let answered = try await client.events.setAnswer(of: Guest.ID(dev.id), at: party, to: .going)
     #expect(answered.counts?.going == (before.counts?.going ?? 0) + 1 && answered.counts?.invited == 0)
     let copy = try await client.events.duplicate(
       party, as: EventCopy(startTime: before.startTime.addingTimeInterval(86_400), invite: true))
@@ -157,11 +157,11 @@ import Testing
   @Test func `events are created, edited and cancelled`() async throws {
     let (client, _) = try await client()
     let draft = EventDraft(
-      title: "Picnic", startTime: Date(timeIntervalSince1970: 2_000_000_000), timeZone: "Europe/Lisbon",
+      title: "Picnic", startTime: Date(timeIntervalSince1970: 2_000_000_000), timeZone: .lisbon,
       inviteeIds: [ExportedDemo.ben])
     let key = IdempotencyKey.random()
     let event = try await client.events.create(draft, key: key)
-    #expect(event.myStatus == .creator && event.counts?.invited == 1)
+    #expect(event.myStatus == "creator" && event.counts?.invited == 1)
     // A repeated request gets the same response.
     #expect(try await client.events.create(draft, key: key) == event)
     #expect(try await client.events.list().items.last?.id == event.id)
@@ -172,7 +172,7 @@ import Testing
       try await client.events.edit(event.id, applying: EventEdit(note: .clear), ifVersion: 1)
     }
     #expect(stale == .lostUpdate)
-    #expect(try await client.events.withdraw(ExportedDemo.ben, from: event.id).counts?.invited == 0)
+    #expect(try await client.events.withdraw(Guest.ID(ExportedDemo.ben), from: event.id).counts?.invited == 0)
     #expect(try await client.events.invite([ExportedDemo.ben], to: event.id).participants?.count == 1)
     let stranger = await problem { try await client.events.invite([ExportedDemo.lina], to: event.id) }
     #expect(stranger == .invalidFields)

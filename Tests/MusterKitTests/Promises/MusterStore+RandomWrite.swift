@@ -28,13 +28,13 @@ extension MusterStore {
   func randomWrite(_ number: Int, _ people: [Person], using random: inout SeededRandom) -> Write? {
     let mine = events.items.filter { $0.myRole == .creator }
     let others = people.filter { $0.id != profile.value?.id }
-    func some(_ people: [Person]) -> [UUID] {
+    func some(_ people: [Person]) -> [User.ID] {
       people.filter { _ in Bool.random(using: &random) }.map(\.id)
     }
     switch Self.kinds.randomElement(using: &random) {
     case nil: return nil
     case .answer:
-      let answers: [AnswerStatus] = [.going, .maybe, .declined]
+      let answers: [Answer] = [.going, .maybe, .declined]
       guard let event = events.items.filter({ $0.myRole == .guest }).randomElement(using: &random),
         let status = answers.randomElement(using: &random)
       else { return nil }
@@ -70,7 +70,7 @@ extension MusterStore {
       guard let event = mine.randomElement(using: &random), let user = others.randomElement(using: &random) else {
         return nil
       }
-      return .withdraw(user.id, from: event.id)
+      return .withdraw(Guest.ID(user.id), from: event.id)
     case .markRead:
       let ids = notifications.items.filter { $0.readAt == nil }.prefix(3).map(\.id)
       return ids.isEmpty ? nil : .markRead(Array(ids))

@@ -113,7 +113,7 @@ import Testing
 
   @Test func `a notification invalidates the inbox`() async throws {
     try await run { test, _ in
-      let item = InboxItem(id: UUID(), createdAt: .now, type: .eventInvited, message: "Come!")
+      let item = InboxItem(id: .init(), createdAt: .now, type: .eventInvited, message: "Come!")
       test.store.take(.notification(item))
       #expect(!test.store.notifications.isUpToDate && test.store.events.isUpToDate)
     }

@@ -54,7 +54,7 @@ import Testing
       try server.set(.events, [event])
       try server.set(.invitations, [Invitation(event: event, status: .going, invitedAt: ScriptedServer.noon)])
       try server.set(.blocks, [Block(user: ScriptedServer.ben, since: ScriptedServer.noon)])
-      try server.set(.notifications, [InboxItem(id: UUID(), createdAt: .now, type: .eventInvited, message: "m")])
+      try server.set(.notifications, [InboxItem(id: .init(), createdAt: .now, type: .eventInvited, message: "m")])
       try server.set(.notificationPreferences, [NotificationPreferences([.eventUpdated: false])])
       let changed = Guarded<Set<String>>([])
       func observe(_ name: String, _ read: () -> Void) {
@@ -108,6 +108,6 @@ import Testing
   }
 
   private static let request = FriendRequest(
-    id: UUID(), sender: ScriptedServer.ben, receiver: ScriptedServer.ana, status: .pending,
+    id: .init(), sender: ScriptedServer.ben, receiver: ScriptedServer.ana, status: .pending,
     createdAt: ScriptedServer.noon)
 }

@@ -41,7 +41,7 @@ import Testing
     try await phone.store.refresh()
     phone.proxy.isOffline = true
     phone.store.start()
-    let own = UUID()
+    let own = Event.ID()
     try await phone.store.perform(.answer(.going, to: event.id))
     try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
     for title in ["Quiz 1", "Quiz 2", "Quiz 3"] {
@@ -124,10 +124,10 @@ import Testing
       exchange.method != "GET" && !exchange.path.contains("/cache/") && seen.count(exchange.path) % 4 != 0
         ? .loseResponse : .none
     }
-    let own = UUID()
+    let own = Event.ID()
     try await phone.store.perform(.createEvent(.planned("Quiz", inviting: [ben]), temporaryID: own))
     try await phone.store.perform(.editEvent(own, applying: EventEdit(title: "Quiz 1")))
-    try await phone.store.perform(.createEvent(.planned("Picnic"), temporaryID: UUID()))
+    try await phone.store.perform(.createEvent(.planned("Picnic"), temporaryID: .init()))
     try await phone.store.perform(.editProfile(ProfileEdit(bio: .set("Hello."))))
     try await phone.catchUp()
     let events = try await ana.client.events.list().items

@@ -14,7 +14,7 @@ import Testing
       phone.store.start()
       try await phone.catchUp()
     }
-    func status(_ phone: Phone) -> MyStatus? { phone.store.events.items.first?.myStatus }
+    func status(_ phone: Phone) -> GuestStatus? { phone.store.events.items.first?.myStatus }
     try await phones[0].store.perform(.answer(.going, to: event.id))
     #expect(status(phones[0]) == .going)
     try await eventually { status(phones[1]) == .going && phones[1].store.events.isUpToDate }
@@ -38,7 +38,7 @@ import Testing
     let event = try await ben.client.events.create(.planned("Picnic", inviting: [ana]))
     let phones = [try await Phone(of: ana, at: shared), try await Phone(of: ana, at: shared, seed: 2)]
     for phone in phones { try await phone.catchUp() }
-    for (phone, answer) in zip(phones, [AnswerStatus.going, .declined]) {
+    for (phone, answer) in zip(phones, [Answer.going, .declined]) {
       phone.proxy.isOffline = true
       phone.store.start()
       try await phone.store.perform(.answer(answer, to: event.id))

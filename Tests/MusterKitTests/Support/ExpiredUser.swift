@@ -18,7 +18,7 @@ struct ExpiredUser: Sendable {
   private let url: URL
   private let databaseURL: String
 
-  var id: UUID { user.id }
+  var id: User.ID { user.id }
   var tokens: any TokenStore { user.tokens }
 
   /// - Parameters:
@@ -54,7 +54,7 @@ struct ExpiredUser: Sendable {
   // MARK: The session in the database
 
   func session() async throws -> SessionRow {
-    let row = try await rows("SELECT counter, ended_at IS NULL AS is_open FROM sessions WHERE user_id = \(id)")
+    let row = try await rows("SELECT counter, ended_at IS NULL AS is_open FROM sessions WHERE user_id = \(id.rawValue)")
     return SessionRow(counter: try row["counter"], isOpen: try row["is_open"])
   }
 
@@ -63,7 +63,7 @@ struct ExpiredUser: Sendable {
     _ = try await rows(
       """
       UPDATE sessions SET rotated_at = rotated_at - \(seconds) * interval '1 second'
-      WHERE user_id = \(id)
+      WHERE user_id = \(id.rawValue)
       RETURNING counter
       """)
   }
@@ -81,8 +81,8 @@ struct ExpiredUser: Sendable {
     #expect(client.userID == id, sourceLocation: sourceLocation)
     let alarms = try await rows(
       """
-      SELECT (SELECT count(*) FROM notifications WHERE recipient_id = \(id) AND type = 'session-revoked')
-        + (SELECT count(*) FROM notification_queue WHERE recipient_ids @> ARRAY[\(id)] AND type = 'session-revoked')
+      SELECT (SELECT count(*) FROM notifications WHERE recipient_id = \(id.rawValue) AND type = 'session-revoked')
+        + (SELECT count(*) FROM notification_queue WHERE recipient_ids @> ARRAY[\(id.rawValue)] AND type = 'session-revoked')
         AS number
       """)
     #expect(try alarms["number"] == 0, sourceLocation: sourceLocation)

@@ -4,7 +4,7 @@ import Testing
 
 /// A registered user, logged in on one device.
 struct TestUser: Sendable {
-  let id: UUID
+  let id: User.ID
   let username: String
   let password: String
   let tokens: any TokenStore
@@ -66,7 +66,7 @@ extension EventDraft {
   /// An event in a year that no test reaches.
   static func planned(_ title: String, capacity: Int? = nil, inviting guests: [TestUser] = []) -> EventDraft {
     EventDraft(
-      title: title, startTime: Date(timeIntervalSince1970: 1_900_000_000), timeZone: "Europe/Berlin",
+      title: title, startTime: Date(timeIntervalSince1970: 1_900_000_000), timeZone: .berlin,
       capacity: capacity, inviteeIds: guests.map(\.id))
   }
 }

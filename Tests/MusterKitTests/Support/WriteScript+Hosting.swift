@@ -29,7 +29,7 @@ extension WriteScript {
     #expect(try await ana.client.events.remindGuests(of: event.id) == 2)
     let answered = try await ben.client.events.answer(.going, to: event.id, plusOnes: 2)
     #expect(answered.myPlusOnes == 2 && answered.counts?.going == 3)
-    let set = try await ana.client.events.setAnswer(of: cleo.id, at: event.id, to: .maybe)
+    let set = try await ana.client.events.setAnswer(of: Guest.ID(cleo.id), at: event.id, to: .maybe)
     #expect(set.counts == Counts(going: 3, maybe: 1))
     #expect(try await ana.client.events.addHost(cleo.id, to: event.id).hosts.map(\.id) == [ana.id])
     let offer = try #require(try await cleo.client.proposals.list().items.first)
@@ -39,7 +39,7 @@ extension WriteScript {
   }
 
   /// Leaves one link of two.
-  private func share(_ event: UUID) async throws {
+  private func share(_ event: Event.ID) async throws {
     let links = ana.client.events.links
     let kept = try await links.create(ShareLinkDraft(kind: .view), for: event)
     let made = try await links.create(ShareLinkDraft(kind: .view, shows: .names), for: event)
@@ -47,7 +47,7 @@ extension WriteScript {
     #expect(edited.url == made.url && edited.approval)
     let token = try #require(made.url.flatMap(ShareLink.token))
     #expect(try await cleo.client.links.join(using: token).myStatus == .pending)
-    #expect(try await ana.client.events.approve(cleo.id, at: event).counts == Counts(invited: 2))
+    #expect(try await ana.client.events.approve(Guest.ID(cleo.id), at: event).counts == Counts(invited: 2))
     #expect(try await links.get(made.id, of: event).joined == 1)
     try await links.revoke(made.id, of: event)
     #expect(try await links.list(of: event).map(\.id) == [kept.id])

@@ -65,7 +65,7 @@ struct WriteScript: Sendable {
     _ = try await ana.client.events.invite([cleo.id], to: event.id)
     #expect(try await ben.client.events.answer(.going, to: event.id).myStatus == .going)
     #expect(try await cleo.client.events.answer(.going, to: event.id).myStatus == .waitlisted)
-    try await ana.client.events.withdraw(ben.id, from: event.id)
+    try await ana.client.events.withdraw(Guest.ID(ben.id), from: event.id)
     try await ana.client.events.cancel(other.id)
     // The rest.
     _ = try await ana.client.me.edit(ProfileEdit(displayName: "Anita", bio: .set("Hello.")))

@@ -1,6 +1,8 @@
 import ArgumentParser
 import MusterKit
 
+extension Answer: ExpressibleByArgument {}
+
 struct AnswerCommand: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer", abstract: "Answer an invitation. You may change your answer.",
@@ -9,14 +11,10 @@ struct AnswerCommand: AccountCommand {
         musterctl answer pasta going --plus-ones 2
       """)
 
-  enum Choice: String, ExpressibleByArgument, CaseIterable {
-    case going, maybe, declined
-  }
-
   @OptionGroup var event: EventArgument
 
   @Argument(help: ArgumentHelp("Your answer.", valueName: "answer"))
-  var choice: Choice
+  var answer: Answer
 
   @Option(
     name: [.long, .customLong("plus")],
@@ -28,7 +26,7 @@ struct AnswerCommand: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.changeableEvent(named: event.name)
     let reply = try await account.responses.reply {
-      try await account.client.events.answer(AnswerStatus(rawValue: choice.rawValue), to: event.id, plusOnes: plusOnes)
+      try await account.client.events.answer(answer, to: event.id, plusOnes: plusOnes)
     }
     try console.show(reply) { event in
       let name = EventText(event: event).name

@@ -68,7 +68,7 @@ struct CreateEvent: AccountCommand {
     let end = try plan.end(after: start, until: until, length: length)
     let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
     let draft = EventDraft(
-      title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone.identifier,
+      title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone,
       location: place.map { Location(name: $0) }, capacity: capacity, answerBy: try answerBy.map(plan.start),
       maxPlusOnes: plusOnes,
       inviteeIds: invitees.map(\.id))

@@ -90,9 +90,9 @@ struct EditEvent: AccountCommand {
   }
 
   func edit(of old: Event, now: Date = Date()) throws -> EventEdit {
-    let plan = try PlannedTime(now: now, zoneNamed: zone ?? old.timeZone)
+    let plan = try PlannedTime(now: now, zoneNamed: zone ?? old.timeZoneName)
     let start = try time.map(plan.start)
-    var edit = EventEdit(title: title, startTime: start, timeZone: zone == nil ? nil : plan.zone.identifier)
+    var edit = EventEdit(title: title, startTime: start, timeZone: zone == nil ? nil : plan.zone)
     if let end = try plan.end(after: start ?? old.startTime, until: until, length: length) {
       edit.endTime = .set(end)
     } else if let start, let end = old.endTime, !clear.contains(.end) {

@@ -69,7 +69,7 @@ extension Account {
     let all = try await responses.pages { try await client.proposals.list(limit: $0, cursor: $1) }.value
     let word = name.lowercased()
     let found = all.filter {
-      $0.id.uuidString.lowercased().hasSuffix(word) || $0.event.title.lowercased().contains(word)
+      $0.id.description.hasSuffix(word) || $0.event.title.lowercased().contains(word)
     }
     guard let only = found.first, found.count == 1 else {
       let reason = found.isEmpty ? "There is no proposal" : "There are several proposals like"

@@ -83,7 +83,7 @@ public struct AuthAPI: Sendable {
   /// Ends a session, the caller's own included.
   ///
   /// - Throws: ``MusterError``: `session-not-found`
-  public func endSession(_ id: UUID) async throws {
+  public func endSession(_ id: Session.ID) async throws {
     try await caller.send(APICall(method: "DELETE", path: "/auth/sessions/\(id.wire)"))
   }
 

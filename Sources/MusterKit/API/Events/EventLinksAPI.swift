@@ -7,13 +7,13 @@ public struct EventLinksAPI: Sendable {
   /// All links of an event, oldest first, expired ones included.
   ///
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
-  public func list(of event: UUID) async throws -> [ShareLink] {
+  public func list(of event: Event.ID) async throws -> [ShareLink] {
     let page: Page<ShareLink> = try await caller.get(.get("/events/\(event.wire)/links"))
     return page.items
   }
 
   /// - Throws: ``MusterError``: `event-not-found`, `link-not-found`, `not-a-host`
-  public func get(_ id: UUID, of event: UUID) async throws -> ShareLink {
+  public func get(_ id: ShareLink.ID, of event: Event.ID) async throws -> ShareLink {
     try await caller.get(.get("/events/\(event.wire)/links/\(id.wire)"))
   }
 
@@ -22,7 +22,7 @@ public struct EventLinksAPI: Sendable {
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`, `too-many-links`, `event-cancelled`,
   ///   `event-archived`, `invalid-fields`
   public func create(
-    _ draft: ShareLinkDraft, for event: UUID, key: IdempotencyKey = .random()
+    _ draft: ShareLinkDraft, for event: Event.ID, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
     try await caller.get(.write("POST", "/events/\(event.wire)/links", draft, key: key))
   }
@@ -33,7 +33,7 @@ public struct EventLinksAPI: Sendable {
   ///   `event-archived`, `invalid-fields`
   @discardableResult
   public func edit(
-    _ id: UUID, of event: UUID, applying edit: ShareLinkEdit, key: IdempotencyKey = .random()
+    _ id: ShareLink.ID, of event: Event.ID, applying edit: ShareLinkEdit, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
     try await caller.get(.write("PATCH", "/events/\(event.wire)/links/\(id.wire)", edit, key: key))
   }
@@ -45,7 +45,7 @@ public struct EventLinksAPI: Sendable {
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`; if visitors are removed, `event-cancelled`,
   ///   `event-archived`
   public func revoke(
-    _ id: UUID, of event: UUID, removingVisitors: Bool = false, key: IdempotencyKey = .random()
+    _ id: ShareLink.ID, of event: Event.ID, removingVisitors: Bool = false, key: IdempotencyKey = .random()
   ) async throws {
     let query = removingVisitors ? [(name: "visitors", value: "remove")] : []
     try await caller.send(.write("DELETE", "/events/\(event.wire)/links/\(id.wire)", query: query, key: key))

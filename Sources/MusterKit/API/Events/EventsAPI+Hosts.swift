@@ -8,21 +8,21 @@ extension EventsAPI {
   /// - Throws: ``MusterError``: `not-the-creator`, `event-not-found`, `user-not-found`, `invalid-fields`,
   ///   `too-many-hosts`, `event-cancelled`, `event-archived`
   @discardableResult
-  public func addHost(_ userID: UUID, to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+  public func addHost(_ userID: User.ID, to id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("PUT", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
   /// Removes a co-host of an event that the caller created, or takes an offer back, or leaves an event that the caller co-hosts.
   ///
   /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
-  public func removeHost(_ userID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws {
+  public func removeHost(_ userID: User.ID, from id: Event.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
   }
 
   /// The open offers to host an event that the caller hosts, oldest first.
   ///
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
-  public func hostOffers(of id: UUID) async throws -> [HostOffer] {
+  public func hostOffers(of id: Event.ID) async throws -> [HostOffer] {
     let page: Page<HostOffer> = try await caller.get(.get("/events/\(id.wire)/host-offers"))
     return page.items
   }
@@ -35,7 +35,7 @@ extension EventsAPI {
   ///   `no-room` if there is no room for the group
   @discardableResult
   public func setAnswer(
-    of guestID: UUID, at id: UUID, to answer: AnswerStatus, key: IdempotencyKey = .random()
+    of guestID: Guest.ID, at id: Event.ID, to answer: Answer, key: IdempotencyKey = .random()
   ) async throws -> Event {
     try await caller.get(
       .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": answer], key: key))
@@ -48,7 +48,7 @@ extension EventsAPI {
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
   ///   `event-archived`; `no-room` if the group is larger than the event
   @discardableResult
-  public func approve(_ guestID: UUID, at id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+  public func approve(_ guestID: Guest.ID, at id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("POST", "/events/\(id.wire)/invitations/\(guestID.wire)/approve", key: key))
   }
 
@@ -57,7 +57,7 @@ extension EventsAPI {
   /// - Returns: the number of reminded guests.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`, `answers-closed`
   @discardableResult
-  public func remindGuests(of id: UUID, key: IdempotencyKey = .random()) async throws -> Int {
+  public func remindGuests(of id: Event.ID, key: IdempotencyKey = .random()) async throws -> Int {
     let reminded: Reminded = try await caller.get(.write("POST", "/events/\(id.wire)/reminders", key: key))
     return reminded.reminded
   }
@@ -66,7 +66,7 @@ extension EventsAPI {
   ///
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `invalid-fields`
   @discardableResult
-  public func duplicate(_ id: UUID, as copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
+  public func duplicate(_ id: Event.ID, as copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("POST", "/events/\(id.wire)/duplicate", copy, key: key))
   }
 

@@ -28,12 +28,12 @@ public struct EventsAPI: Sendable {
   /// An event with its first 20 participants.
   ///
   /// - Throws: ``MusterError``: `event-not-found`
-  public func get(_ id: UUID) async throws -> Event {
+  public func get(_ id: Event.ID) async throws -> Event {
     try await caller.get(.get("/events/\(id.wire)"))
   }
 
   /// Up to 100 events in the order of their ids, live or archived, without those that the caller may not see.
-  public func find(_ ids: [UUID]) async throws -> [Event] {
+  public func find(_ ids: [Event.ID]) async throws -> [Event] {
     let page: Page<Event> = try await caller.get(.get("/events", [("ids", ids.map(\.wire).joined(separator: ","))]))
     return page.items
   }
@@ -53,7 +53,7 @@ public struct EventsAPI: Sendable {
   ///   `event-archived`, `invalid-fields`
   @discardableResult
   public func edit(
-    _ id: UUID, applying edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
+    _ id: Event.ID, applying edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
     var call = try APICall.write("PATCH", "/events/\(id.wire)", edit, key: key)
     call.headers["If-Match"] = version.map { "\"\($0)\"" }
@@ -65,7 +65,7 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `lost-update`, `not-the-creator`, `event-not-found`, `event-archived`
   @discardableResult
   public func cancel(
-    _ id: UUID, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
+    _ id: Event.ID, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
     var call = APICall.write("DELETE", "/events/\(id.wire)", key: key)
     call.headers["If-Match"] = version.map { "\"\($0)\"" }
@@ -75,7 +75,7 @@ public struct EventsAPI: Sendable {
   /// The guests of an event.
   ///
   /// - Throws: ``MusterError``: `event-not-found`
-  public func guests(of id: UUID, limit: Int? = nil, cursor: String? = nil) async throws -> Page<Guest> {
+  public func guests(of id: Event.ID, limit: Int? = nil, cursor: String? = nil) async throws -> Page<Guest> {
     try await caller.get(.page("/events/\(id.wire)/invitations", limit: limit, cursor: cursor))
   }
 
@@ -84,7 +84,7 @@ public struct EventsAPI: Sendable {
   /// - Parameter userIDs: at most 500.
   /// - Throws: ``MusterError``: `invalid-fields`, `not-a-host`, `event-not-found`, `event-cancelled`
   @discardableResult
-  public func invite(_ userIDs: [UUID], to id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+  public func invite(_ userIDs: [User.ID], to id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(
       .write("POST", "/events/\(id.wire)/invitations", ["userIds": userIDs.map(\.wire)], key: key))
   }
@@ -94,7 +94,7 @@ public struct EventsAPI: Sendable {
   /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   @discardableResult
-  public func withdraw(_ guestID: UUID, from id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+  public func withdraw(_ guestID: Guest.ID, from id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(guestID.wire)", key: key))
   }
 
@@ -108,23 +108,23 @@ public struct EventsAPI: Sendable {
   ///   for more people
   @discardableResult
   public func answer(
-    _ answer: AnswerStatus, to id: UUID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
+    _ answer: Answer, to id: Event.ID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    let body = Answer(status: answer, plusOnes: plusOnes)
+    let body = AnswerBody(status: answer, plusOnes: plusOnes)
     return try await caller.get(.write("PUT", "/events/\(id.wire)/invitations/me", body, key: key))
   }
 
   /// The event as an iCalendar object (RFC 5545).
   ///
   /// - Throws: ``MusterError``: `event-not-found`
-  public func calendar(of id: UUID) async throws -> String {
+  public func calendar(of id: Event.ID) async throws -> String {
     var call = APICall.get("/events/\(id.wire)/calendar.ics")
     call.expected = .calendar
     return String(decoding: try await caller.read(call), as: UTF8.self)
   }
 
-  private struct Answer: Encodable {
-    let status: AnswerStatus
+  private struct AnswerBody: Encodable {
+    let status: Answer
     let plusOnes: Int?
   }
 }

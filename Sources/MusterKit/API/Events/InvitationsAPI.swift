@@ -5,7 +5,7 @@ public struct InvitationsAPI: Sendable {
   /// Invitations to live events, newest first: the collection `invitations`, unless `status` or `includeParticipants`
   /// is given.
   public func list(
-    status: InvitationStatus? = nil, limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
+    status: GuestStatus? = nil, limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
   ) async throws -> Page<Invitation> {
     let query = [("status", status?.rawValue), ("include", includeParticipants ? "participants" : nil)]
     return try await caller.get(.page("/invitations", query, limit: limit, cursor: cursor))

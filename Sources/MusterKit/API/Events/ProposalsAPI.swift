@@ -14,14 +14,14 @@ public struct ProposalsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`, `too-many-hosts`
   @discardableResult
-  public func accept(_ id: UUID, key: IdempotencyKey = .random()) async throws -> Event {
+  public func accept(_ id: Proposal.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write("POST", "/proposals/\(id.wire)/accept", key: key))
   }
 
   /// Refuses the visitor's answer, whose party leaves, or the offer.
   ///
   /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`
-  public func decline(_ id: UUID, key: IdempotencyKey = .random()) async throws {
+  public func decline(_ id: Proposal.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("POST", "/proposals/\(id.wire)/decline", key: key))
   }
 }

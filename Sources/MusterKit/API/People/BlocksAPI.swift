@@ -10,12 +10,12 @@ public struct BlocksAPI: Sendable {
   }
 
   /// Blocks a user. Ends friendship and requests, and hides each of the two from the other. Neither is notified.
-  public func block(_ userID: UUID, key: IdempotencyKey = .random()) async throws {
+  public func block(_ userID: User.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("PUT", "/blocks/\(userID.wire)", key: key))
   }
 
   /// Unblocks a user. Restores nothing that the block ended.
-  public func unblock(_ userID: UUID, key: IdempotencyKey = .random()) async throws {
+  public func unblock(_ userID: User.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("DELETE", "/blocks/\(userID.wire)", key: key))
   }
 }

@@ -15,7 +15,7 @@ public struct FriendRequestsAPI: Sendable {
   /// A request that the caller has sent or received, in any state.
   ///
   /// - Throws: ``MusterError``: `friend-request-not-found`
-  public func get(_ id: UUID) async throws -> FriendRequest {
+  public func get(_ id: FriendRequest.ID) async throws -> FriendRequest {
     try await caller.get(.get("/friend-requests/\(id.wire)"))
   }
 
@@ -25,7 +25,7 @@ public struct FriendRequestsAPI: Sendable {
   /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `requests-closed`, `too-many-friend-requests` with a
   ///   `retryAfter` that may be days
   @discardableResult
-  public func send(to userID: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+  public func send(to userID: User.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
     try await caller.get(.write("POST", "/friend-requests", ["receiverId": userID.wire], key: key))
   }
 
@@ -33,7 +33,7 @@ public struct FriendRequestsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
-  public func accept(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+  public func accept(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
     try await caller.get(.write("POST", "/friend-requests/\(id.wire)/accept", key: key))
   }
 
@@ -41,7 +41,7 @@ public struct FriendRequestsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
-  public func decline(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+  public func decline(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
     try await caller.get(.write("POST", "/friend-requests/\(id.wire)/decline", key: key))
   }
 
@@ -49,7 +49,7 @@ public struct FriendRequestsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
-  public func cancel(_ id: UUID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
+  public func cancel(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
     try await caller.get(.write("DELETE", "/friend-requests/\(id.wire)", key: key))
   }
 }

@@ -16,7 +16,7 @@ public struct FriendsAPI: Sendable {
   }
 
   /// Ends a friendship. Succeeds even if the two are not friends.
-  public func end(with userID: UUID, key: IdempotencyKey = .random()) async throws {
+  public func end(with userID: User.ID, key: IdempotencyKey = .random()) async throws {
     try await caller.send(.write("DELETE", "/friends/\(userID.wire)", key: key))
   }
 }

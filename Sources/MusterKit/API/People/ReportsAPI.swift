@@ -10,7 +10,7 @@ public struct ReportsAPI: Sendable {
   /// - Throws: ``MusterError``: `too-many-reports`
   @discardableResult
   public func report(
-    user userID: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+    user userID: User.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
     try await send(["userId": userID.wire, "reason": reason.rawValue, "text": text], key)
   }
@@ -21,7 +21,7 @@ public struct ReportsAPI: Sendable {
   /// - Throws: ``MusterError``: `event-not-found`, `too-many-reports`
   @discardableResult
   public func report(
-    event id: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+    event id: Event.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
     try await send(["eventId": id.wire, "reason": reason.rawValue, "text": text], key)
   }
@@ -32,7 +32,7 @@ public struct ReportsAPI: Sendable {
   /// - Throws: ``MusterError``: `guest-not-found`, `too-many-reports`
   @discardableResult
   public func report(
-    guest id: UUID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
+    guest id: Guest.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
     try await send(["guestId": id.wire, "reason": reason.rawValue, "text": text], key)
   }

@@ -7,12 +7,12 @@ public struct UsersAPI: Sendable {
   /// A user's public profile.
   ///
   /// - Throws: ``MusterError``: `user-not-found`
-  public func find(_ id: UUID) async throws -> PublicProfile {
+  public func find(_ id: User.ID) async throws -> PublicProfile {
     try await caller.get(.get("/users/\(id.wire)"))
   }
 
   /// Up to 100 users in the order of their ids, without those whom the caller may not see.
-  public func find(_ ids: [UUID]) async throws -> [Person] {
+  public func find(_ ids: [User.ID]) async throws -> [Person] {
     let page: Page<Person> = try await caller.get(.get("/users", [("ids", ids.map(\.wire).joined(separator: ","))]))
     return page.items
   }

@@ -8,11 +8,11 @@ extension PreviewWorld {
     let words = request.words
     guard words.count > 1 else {
       guard request.method == "POST" else { return try listEvents(request) }
-      let id = newID()
+      let id: Event.ID = newID()
       try perform(.createEvent(try request.read(defaults: ["inviteeIds": .array([])]), temporaryID: id))
       return try shown(id, status: 201)
     }
-    let id = try request.id(1, else: .eventNotFound)
+    let id: Event.ID = try request.id(1, else: .eventNotFound)
     switch (request.method, words.count > 2 ? words[2] : "", words.count > 3 ? words[3] : "") {
     case ("GET", "", _): break
     case ("GET", "invitations", _):
@@ -29,7 +29,7 @@ extension PreviewWorld {
       reminded[id, default: []].formUnion(new)
       return try .json(["reminded": new.count])
     case ("POST", "duplicate", ""):
-      let copy = newID()
+      let copy: Event.ID = newID()
       try lists.duplicate(id, try request.read(defaults: ["invite": .bool(false)]), as: copy, now)
       return try shown(copy, status: 201)
     case ("PUT", "hosts", _): try lists.checkOffer(to: request.id(3, else: .userNotFound), at: id)
@@ -37,13 +37,13 @@ extension PreviewWorld {
       try lists.removeHost(request.id(3, else: .userNotFound), from: id)
       return .noContent
     case ("PUT", "invitations", "me"):
-      let answer: Answer = try request.read()
+      let answer: AnswerBody = try request.read()
       try perform(.answer(answer.status, to: id, plusOnes: answer.plusOnes))
     case ("PUT", "invitations", _):
-      let answer: Answer = try request.read()
+      let answer: AnswerBody = try request.read()
       try lists.setAnswer(answer.status, of: request.id(3, else: .guestNotFound), at: id, now)
     case ("POST", "invitations", ""):
-      let body: [String: [UUID]] = try request.read()
+      let body: [String: [User.ID]] = try request.read()
       try perform(.invite(body["userIds"] ?? [], to: id))
     case ("POST", "invitations", _): try lists.approve(request.id(3, else: .guestNotFound), at: id, now)
     case ("DELETE", "invitations", _): try perform(.withdraw(request.id(3, else: .userNotFound), from: id))
@@ -55,19 +55,19 @@ extension PreviewWorld {
     return try shown(id)
   }
 
-  private struct Answer: Decodable {
-    let status: AnswerStatus
+  private struct AnswerBody: Decodable {
+    let status: Answer
     let plusOnes: Int?
   }
 
   /// The event's own version if the request names it, and otherwise another one that it names.
-  private func version(of id: UUID, in request: PreviewRequest) throws -> Int? {
+  private func version(of id: Event.ID, in request: PreviewRequest) throws -> Int? {
     guard let versions = request.versions else { return nil }
     let mine = try lists.event(id).version
     return versions.contains(mine) ? mine : versions.first ?? 0
   }
 
-  private func shown(_ id: UUID, status: Int = 200) throws -> TransportResponse {
+  private func shown(_ id: Event.ID, status: Int = 200) throws -> TransportResponse {
     try .json(withParticipants(lists.event(id), atMost: Self.participantsShown), status: status)
   }
 
@@ -88,17 +88,17 @@ extension PreviewWorld {
   private func listEvents(_ request: PreviewRequest) throws -> TransportResponse {
     let past = lists.surroundings?.past ?? []
     var shown = request.query["when"] == "past" ? past : lists.events ?? []
-    if let ids = request.ids { shown = ids.compactMap { try? lists.event($0) } }
+    if let ids: [Event.ID] = request.ids() { shown = ids.compactMap { try? lists.event($0) } }
     if request.query["include"] == "participants" {
       return try list(shown.map { withParticipants($0, atMost: Self.participantsListed) }, request)
     }
-    if request.query["when"] != nil || request.ids != nil { return try list(shown, request) }
+    if request.query["when"] != nil || request.query["ids"] != nil { return try list(shown, request) }
     return try list(.events, request)
   }
 
   /// Those who are going come first, and those who wait for approval or have declined come last.
   private func withParticipants(_ event: Event, atMost limit: Int) -> Event {
-    let order: [InvitationStatus] = [.going, .maybe, .waitlisted, .invited]
+    let order: [GuestStatus] = [.going, .maybe, .waitlisted, .invited]
     let guests = lists.surroundings?.guests[event.id] ?? []
     let rest = guests.filter { !order.contains($0.status) }
     var event = event
@@ -107,15 +107,15 @@ extension PreviewWorld {
     return event
   }
 
-  private mutating func links(of event: UUID, _ request: PreviewRequest) throws -> TransportResponse {
+  private mutating func links(of event: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
     guard request.words.count > 3 else {
       guard request.method == "POST" else { return try list(lists.links(of: event), request) }
-      let id = newID()
+      let id: ShareLink.ID = newID()
       let url = export.baseURL.appendingPathComponent("e/\(id.wire)")
       let draft: ShareLinkDraft = try request.read(defaults: ["shows": .string(ShareLink.Shows.counts.rawValue)])
       return try .json(lists.createLink(draft, id: id, url: url, at: event, now), status: 201)
     }
-    let id = try request.id(3, else: .linkNotFound)
+    let id: ShareLink.ID = try request.id(3, else: .linkNotFound)
     switch request.method {
     case "PATCH": return try .json(lists.editLink(id, of: event, try request.read(), now))
     case "DELETE":

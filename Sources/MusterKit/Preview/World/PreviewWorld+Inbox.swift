@@ -21,8 +21,8 @@ extension PreviewWorld {
   var unread: Int { (lists.notifications ?? []).count { $0.readAt == nil } }
 
   /// The notifications that a request marks: those with some ids, or all that had arrived by a time.
-  private func marked(_ body: JSONValue) -> [UUID] {
-    if case .array(let ids)? = body["ids"] { return ids.compactMap { $0.string.flatMap(UUID.init(uuidString:)) } }
+  private func marked(_ body: JSONValue) -> [InboxItem.ID] {
+    if case .array(let ids)? = body["ids"] { return ids.compactMap { $0.string.flatMap(InboxItem.ID.init) } }
     let time = body["before"]?.string.flatMap(WireTime.date) ?? .distantFuture
     return (lists.notifications ?? []).filter { $0.createdAt <= time }.map(\.id)
   }

@@ -32,7 +32,7 @@ extension PreviewWorld {
     }
   }
 
-  private func items(_ models: [some Encodable & Identifiable<UUID>]?) throws -> [Item] {
+  private func items<Thing>(_ models: [some Encodable & Identifiable<Identifier<Thing>>]?) throws -> [Item] {
     try (models ?? []).map { try Item($0.id.wire, $0) }
   }
 

@@ -23,7 +23,8 @@ extension PreviewWorld {
       return .noContent
     case ("GET", "me", "calendar"): return try shownCalendarLink()
     case ("POST", "me", "calendar"):
-      let file = "calendars/\(newID().wire).ics"
+      let id: Identifier<CalendarLink> = newID()
+      let file = "calendars/\(id).ics"
       let url = export.baseURL.appendingPathComponent(file)
       let webcal = URL(string: "webcal" + url.absoluteString.drop { $0 != ":" }) ?? url
       calendarLink = CalendarLink(url: url, webcalUrl: webcal, createdAt: now)
@@ -33,7 +34,7 @@ extension PreviewWorld {
       return .noContent
     case ("DELETE", "me", ""): return .noContent
     case ("GET", _, ""):
-      let id = try request.id(1, else: .userNotFound)
+      let id: User.ID = try request.id(1, else: .userNotFound)
       guard let profile = lists.surroundings?.people[id] else { throw Problem.missing(.userNotFound) }
       return try .json(profile)
     default: throw Problem.missing(.routeNotFound)
@@ -69,7 +70,7 @@ extension PreviewWorld {
       try perform(.endFriendship(with: request.id(1, else: .userNotFound)))
       return .noContent
     case ("PUT", "blocks", _):
-      let id = try request.id(1, else: .userNotFound)
+      let id: User.ID = try request.id(1, else: .userNotFound)
       let profile = id == me.id ? me.person : lists.surroundings?.people[id]?.person
       // An unknown id gets the same response as a hidden user's.
       if let profile { try perform(.block(profile)) }
@@ -83,7 +84,7 @@ extension PreviewWorld {
   }
 
   private func shownRequest(_ request: PreviewRequest) throws -> TransportResponse {
-    let id = try request.id(1, else: .friendRequestNotFound)
+    let id: FriendRequest.ID = try request.id(1, else: .friendRequestNotFound)
     let open = (lists.friendRequests ?? []) + (lists.sentFriendRequests ?? [])
     guard let found = (open + (lists.surroundings?.closed ?? [])).first(where: { $0.id == id }) else {
       throw Problem.missing(.friendRequestNotFound)
@@ -92,16 +93,16 @@ extension PreviewWorld {
   }
 
   private mutating func sendRequest(_ request: PreviewRequest) throws -> TransportResponse {
-    let body: [String: UUID] = try request.read()
-    let receiver = body["receiverId"] ?? UUID()
+    let body: [String: User.ID] = try request.read()
+    let receiver = body["receiverId"] ?? User.ID()
     let theirs = lists.friendRequests?.first { $0.sender.id == receiver }
     let mine = lists.sentFriendRequests?.first { $0.receiver.id == receiver }
     let person = receiver == me.id ? me.person : lists.surroundings?.people[receiver]?.person
-    let id = newID()
+    let id: FriendRequest.ID = newID()
     try perform(.sendRequest(to: person ?? Person(id: receiver, username: "", displayName: ""), temporaryID: id))
     if let theirs {
       // Both have asked, and both are notified.
-      let banner = InboxItem.friends(theirs.sender, id: id, now)
+      let banner = InboxItem.friends(theirs.sender, id: InboxItem.ID(id.rawValue), now)
       lists.notifications?.insert(banner, at: 0)
       return try .json(lists.surroundings?.closed.last)
     }
@@ -112,7 +113,7 @@ extension PreviewWorld {
   /// Friends come first, as in the service. The match is simpler: a part of a name.
   private func search(_ request: PreviewRequest) throws -> [Person] {
     let people = lists.surroundings?.people ?? [:]
-    if let ids = request.ids { return ids.compactMap { people[$0]?.person } }
+    if let ids: [User.ID] = request.ids() { return ids.compactMap { people[$0]?.person } }
     guard let query = request.query["query"] else { throw Problem.invalid("query", .required, "is required") }
     let found = people.values.filter { profile in
       [profile.username, profile.displayName].contains {
@@ -133,9 +134,9 @@ extension PublicProfile {
 }
 
 extension InboxItem {
-  fileprivate static func friends(_ person: Person, id: UUID, _ time: Date) -> InboxItem {
+  fileprivate static func friends(_ person: Person, id: InboxItem.ID, _ time: Date) -> InboxItem {
     InboxItem(
-      id: id, createdAt: time, type: .friendAccepted, message: "You and \(person.displayName) are now friends.",
-      locKey: "friend-accepted", locArgs: [person.displayName], userId: person.id, actor: person.displayName)
+      id: id, createdAt: time, message: "You and \(person.displayName) are now friends.", locKey: "friend-accepted",
+      locArgs: [person.displayName], type: .friendAccepted, actor: person.displayName, userId: person.id)
   }
 }

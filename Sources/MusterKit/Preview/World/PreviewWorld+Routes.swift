@@ -65,7 +65,8 @@ extension PreviewWorld {
       return try .json(tokens(isNew: false))
     case "code", "password-reset": return try .json([String: String](), status: 202)
     case "sessions":
-      let session = Session(id: me.id, device: "Preview", createdAt: now, lastUsedAt: now, current: true)
+      let session = Session(
+        id: Session.ID(me.id.rawValue), device: "Preview", createdAt: now, lastUsedAt: now, current: true)
       return try list([session], request)
     default: return .noContent
     }
@@ -92,7 +93,7 @@ extension PreviewWorld {
           name: device.name, localizes: device.localizes, createdAt: now, current: true), at: 0)
       return try .json(device, status: 201)
     default:
-      let id = try request.id(1, else: .deviceNotFound)
+      let id: Device.ID = try request.id(1, else: .deviceNotFound)
       guard devices.contains(where: { $0.id == id }) else { throw Problem.missing(.deviceNotFound) }
       devices.removeAll { $0.id == id }
       return .noContent
@@ -102,14 +103,15 @@ extension PreviewWorld {
   /// The same report again returns the open one.
   private mutating func report(_ request: PreviewRequest) throws -> TransportResponse {
     let body: JSONValue = try request.read()
-    func id(_ name: String) -> UUID? { body[name]?.string.flatMap(UUID.init(uuidString:)) }
-    if let event = id("eventId") { _ = try lists.event(event) }
-    if let guest = id("guestId") {
+    func id<Thing>(_ name: String) -> Identifier<Thing>? { body[name]?.string.flatMap { Identifier($0) } }
+    let (user, event, guest): (User.ID?, Event.ID?, Guest.ID?) = (id("userId"), id("eventId"), id("guestId"))
+    if let event { _ = try lists.event(event) }
+    if let guest {
       let isShown = lists.surroundings?.guests.values.joined().contains { $0.id == guest && $0.user == nil }
       guard isShown == true else { throw Problem.missing(.guestNotFound) }
     }
     let new = Report(
-      id: newID(), userId: id("userId"), eventId: id("eventId"), guestId: id("guestId"),
+      id: newID(), userId: user, eventId: event, guestId: guest,
       reason: ReportReason(rawValue: body["reason"]?.string ?? ""), text: body["text"]?.string, createdAt: now)
     let same = reports.first { ($0.userId, $0.eventId, $0.guestId) == (new.userId, new.eventId, new.guestId) }
     if let same { return try .json(same) }

@@ -8,7 +8,7 @@ struct PreviewWorld: Sendable {
   var devices: [Device]
   var calendarLink: CalendarLink?
   /// The guests who were reminded to answer, by their events.
-  var reminded: [UUID: Set<UUID>] = [:]
+  var reminded: [Event.ID: Set<Guest.ID>] = [:]
   var reports: [Report] = []
   private(set) var stamps: [CacheCollection: Stamp]
 
@@ -73,11 +73,11 @@ struct PreviewWorld: Sendable {
   }
 
   /// An id for something new: the same in each run of a preview.
-  mutating func newID() -> UUID {
+  mutating func newID<Thing>() -> Identifier<Thing> {
     lastID += 1
     let digits = String(lastID, radix: 16)
     let id = "01900000-0000-7000-9000-" + String(repeating: "0", count: max(0, 12 - digits.count)) + digits
-    return UUID(uuidString: id) ?? UUID()
+    return Identifier(id) ?? Identifier()
   }
 }
 

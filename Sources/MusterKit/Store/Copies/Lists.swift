@@ -20,15 +20,15 @@ struct Surroundings: Sendable, Hashable {
   /// Archived events, latest first.
   var past: [Event] = []
   /// The guest lists.
-  var guests: [UUID: [Guest]] = [:]
+  var guests: [Event.ID: [Guest]] = [:]
   /// The share links of events that the user hosts.
-  var links: [UUID: [ShareLink]] = [:]
+  var links: [Event.ID: [ShareLink]] = [:]
   /// Requests that were accepted, declined or cancelled.
   var closed: [FriendRequest] = []
   /// Everyone whom the user sees.
-  var people: [UUID: PublicProfile] = [:]
+  var people: [User.ID: PublicProfile] = [:]
   /// The blocked users whom the user saw before.
-  var hidden: [UUID: PublicProfile] = [:]
+  var hidden: [User.ID: PublicProfile] = [:]
   var recommended: [Recommendation] = []
 }
 

@@ -12,7 +12,7 @@ extension StoredCopy {
 
   private struct Header: Codable {
     var format: Int
-    var user: UUID
+    var user: User.ID
     var collection: CacheCollection
     var stamp: Stamp
     var nextCursor: String?
@@ -20,7 +20,7 @@ extension StoredCopy {
     var count: Int
   }
 
-  func file(of user: UUID) throws -> Data {
+  func file(of user: User.ID) throws -> Data {
     let header = Header(
       format: Self.format, user: user, collection: collection, stamp: stamp, nextCursor: nextCursor,
       provedAt: provedAt, count: entries.count)
@@ -39,7 +39,7 @@ extension StoredCopy {
   }
 
   /// - Returns: nil if the file is damaged, has another format, or belongs to another user or collection.
-  init?(file: Data, of collection: CacheCollection, user: UUID) {
+  init?(file: Data, of collection: CacheCollection, user: User.ID) {
     let bytes = [UInt8](file)
     guard let end = bytes.firstIndex(of: Self.newline) else { return nil }
     let text = bytes[(end + 1)...]

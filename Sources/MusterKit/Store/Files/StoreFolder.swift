@@ -13,12 +13,12 @@ final class StoreFolder: Sendable {
   private static let unfinishedAge: TimeInterval = 3600
 
   let url: URL
-  let user: UUID
+  let user: User.ID
   private let isErased = Guarded(false)
 
   /// Opens the user's folder in `MusterStore`, or creates it. Deletes everything else in `MusterStore`: what another
   /// process still writes for an earlier user then fails, because that user's folder is gone.
-  init(in folder: URL, user: UUID) throws {
+  init(in folder: URL, user: User.ID) throws {
     let all = folder.appendingPathComponent(Self.name)
     url = all.appendingPathComponent(user.wire)
     self.user = user

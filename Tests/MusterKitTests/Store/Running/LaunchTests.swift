@@ -54,7 +54,7 @@ import Testing
       // Changes within the first 500, beyond them, and at the border.
       try await ben.client.events.edit(events[3].id, applying: EventEdit(title: "Changed 3"))
       try await ben.client.events.edit(events[540].id, applying: EventEdit(title: "Changed 540"))
-      try await ben.client.events.withdraw(ana.id, from: events[200].id)
+      try await ben.client.events.withdraw(Guest.ID(ana.id), from: events[200].id)
       try await ben.client.events.edit(
         events[550].id, applying: EventEdit(startTime: events[0].startTime.addingTimeInterval(-3600)))
       try phone.relaunch()

@@ -93,8 +93,9 @@ extension ScriptedServer.State {
     let draft: EventDraft = try (body ?? .null).decode()
     let event = Event(
       id: ScriptedServer.id(5000 + clock), title: draft.title, startTime: draft.startTime, timeZone: draft.timeZone,
-      creator: ScriptedServer.ana, hosts: [ScriptedServer.ana], myRole: .creator, myStatus: .creator,
-      createdAt: ScriptedServer.noon, updatedAt: ScriptedServer.noon, counts: Counts())
+      status: .scheduled, creator: ScriptedServer.ana, hosts: [ScriptedServer.ana], version: 1,
+      createdAt: ScriptedServer.noon, updatedAt: ScriptedServer.noon, myRole: .creator, myStatus: "creator",
+      counts: Counts())
     let json = try JSONValue(encoding: event)
     replace(.events, (lists[.events]?.items.map(\.json) ?? []) + [json])
     return json

@@ -140,19 +140,19 @@ extension ScriptedServer {
   }
 
   /// An id that tests can name.
-  static func id(_ number: Int) -> UUID {
+  static func id<Thing>(_ number: Int) -> Identifier<Thing> {
     let digits = String(number, radix: 16)
     let text = "01900000-0000-7000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
-    return UUID(uuidString: text) ?? UUID()
+    return Identifier(text) ?? Identifier()
   }
 
   /// Another user's event, to which ana is invited.
-  static func event(_ number: Int, title: String? = nil, status: MyStatus = "invited") -> Event {
+  static func event(_ number: Int, title: String? = nil, status: GuestStatus = "invited") -> Event {
     Event(
       id: id(1000 + number), title: title ?? "Event \(number)",
       startTime: noon.addingTimeInterval(Double(number) * 3600),
-      timeZone: "Europe/Lisbon", creator: ben, hosts: [ben], myRole: .guest, myStatus: status, createdAt: noon,
-      updatedAt: noon, counts: Counts(invited: 1))
+      timeZone: .lisbon, status: .scheduled, creator: ben, hosts: [ben], version: 1, createdAt: noon, updatedAt: noon,
+      myRole: .guest, myStatus: status, counts: Counts(invited: 1))
   }
 
   /// Replaces a list, and moves its stamp.

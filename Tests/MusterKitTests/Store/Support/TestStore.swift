@@ -65,7 +65,7 @@ import TestSupport
     return names.map { folder.appending(path: $0) }.filter { (try? Data(contentsOf: $0)) != nil }
   }
 
-  private nonisolated static func tokens(of user: UUID) -> StoredTokens {
+  private nonisolated static func tokens(of user: User.ID) -> StoredTokens {
     StoredTokens(accessToken: "access", refreshToken: "refresh", accessExpiresAt: .distantFuture, user: user)
   }
 

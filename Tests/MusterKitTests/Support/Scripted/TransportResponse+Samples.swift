@@ -27,7 +27,7 @@ extension TransportResponse {
   static let emptyPage = json(#"{"items":[],"nextCursor":null,"timestamp":null}"#)
 
   /// The response to a login or a refresh.
-  static func tokens(_ number: Int, user: UUID = .ana, expiresIn: Int = 900) throws -> TransportResponse {
+  static func tokens(_ number: Int, user: User.ID = .ana, expiresIn: Int = 900) throws -> TransportResponse {
     let user = User(id: user, username: "ana", displayName: "Ana", createdAt: Date(timeIntervalSince1970: 0))
     let tokens = Tokens(
       user: user, accessToken: "access-\(number)", refreshToken: "refresh-\(number)", expiresIn: expiresIn)
@@ -49,14 +49,36 @@ extension TransportRequest {
 }
 
 extension StoredTokens {
-  static func sample(_ number: Int, user: UUID = .ana, expiresIn: TimeInterval = 900) -> StoredTokens {
+  static func sample(_ number: Int, user: User.ID = .ana, expiresIn: TimeInterval = 900) -> StoredTokens {
     StoredTokens(
       accessToken: "access-\(number)", refreshToken: "refresh-\(number)",
       accessExpiresAt: Date(timeIntervalSinceNow: expiresIn), user: user)
   }
 }
 
-extension UUID {
-  static let ana = UUID(uuid: (1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1))
-  static let ben = UUID(uuid: (1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0xAB))
+extension Identifier {
+  static var ana: Self { Self(UUID(uuid: (1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1))) }
+  static var ben: Self { Self(UUID(uuid: (1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0xAB))) }
+}
+
+extension TimeZone {
+  static var lisbon: TimeZone { TimeZone(identifier: "Europe/Lisbon") ?? .gmt }
+  static var berlin: TimeZone { TimeZone(identifier: "Europe/Berlin") ?? .gmt }
+}
+
+extension InboxItem {
+  init(
+    id: ID, createdAt: Date, type: NotificationType, message: String, userId: User.ID? = nil,
+    eventId: MusterKit.Event.ID? = nil
+  ) {
+    self.init(
+      id: id, createdAt: createdAt, message: message, locKey: type.rawValue, type: type, userId: userId,
+      eventId: eventId)
+  }
+}
+
+extension FriendRequest {
+  init(id: ID, sender: Person, receiver: Person, createdAt: Date) {
+    self.init(id: id, sender: sender, receiver: receiver, status: .pending, createdAt: createdAt)
+  }
 }

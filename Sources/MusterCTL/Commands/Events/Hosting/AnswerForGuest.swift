@@ -15,7 +15,7 @@ struct AnswerForGuest: AccountCommand {
   @OptionGroup var guest: GuestArgument
 
   @Argument(help: ArgumentHelp("The guest's answer.", valueName: "answer"))
-  var choice: AnswerCommand.Choice
+  var answer: Answer
 
   @OptionGroup var options: AccountOptions
 
@@ -23,10 +23,10 @@ struct AnswerForGuest: AccountCommand {
     let event = try await account.changeableEvent(named: event.name)
     let guest = try await account.guest(named: guest.name, of: event)
     let reply = try await account.responses.reply {
-      try await account.client.events.setAnswer(of: guest.id, at: event.id, to: AnswerStatus(rawValue: choice.rawValue))
+      try await account.client.events.setAnswer(of: guest.id, at: event.id, to: answer)
     }
     try console.show(reply) {
-      "Set the answer of \(guest.fullName) to \(EventText(event: $0).name): \(choice.rawValue)."
+      "Set the answer of \(guest.fullName) to \(EventText(event: $0).name): \(answer.rawValue)."
     }
   }
 }

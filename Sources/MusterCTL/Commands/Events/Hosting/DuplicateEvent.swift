@@ -39,7 +39,7 @@ struct DuplicateEvent: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     // A past event may also be repeated.
     let event = try await account.event(named: event.name)
-    let plan = try PlannedTime(zoneNamed: event.timeZone)
+    let plan = try PlannedTime(zoneNamed: event.timeZoneName)
     let start = try plan.start(time.joined(separator: " "))
     try plan.confirm(start, isConfirmed: yes)
     let end = try plan.end(after: start, until: until, length: length)

@@ -17,8 +17,8 @@ struct RevokeLink: AccountCommand {
   func run(as account: Account, on console: Console) async throws {
     let event = try await account.event(named: event.name)
     // The service lists no link that was revoked before, but can still remove its visitors.
-    let id: UUID
-    if let known = UUID(uuidString: link.name) {
+    let id: ShareLink.ID
+    if let known = ShareLink.ID(link.name) {
       id = known
     } else {
       id = try await account.link(named: link.name, to: event).id

@@ -1,7 +1,7 @@
 import MusterKit
 
-/// States of invitations, for people.
-extension InvitationStatus {
+/// States of guests, for people.
+extension GuestStatus {
   var text: String {
     switch self {
     case .waitlisted: "waiting"
@@ -20,16 +20,15 @@ extension InvitationStatus {
   }
 }
 
-extension MyStatus {
-  var text: String { self == .creator || self == .host ? "host" : InvitationStatus(rawValue: rawValue).text }
-
-  var style: TextStyle { InvitationStatus(rawValue: rawValue).style }
+extension Event {
+  /// The user's part in the event.
+  var myPart: String { myRole == .guest ? myStatus.text : "host" }
 }
 
 extension Counts {
   /// Such as `2 going, 1 maybe`.
   var text: String {
-    let counts: [(Int, InvitationStatus)] = [
+    let counts: [(Int, GuestStatus)] = [
       (going, .going), (maybe, .maybe), (waitlisted, .waitlisted), (pending, .pending), (invited, .invited),
       (declined, .declined),
     ]

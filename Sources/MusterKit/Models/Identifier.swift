@@ -1,0 +1,41 @@
+import Foundation
+
+/// The id of a thing, such as ``Event/ID``. The ids of different things are of different types.
+public struct Identifier<Thing>: RawRepresentable, Hashable, Sendable {
+  public let rawValue: UUID
+
+  public init(rawValue: UUID) { self.rawValue = rawValue }
+
+  public init(_ uuid: UUID) { self.init(rawValue: uuid) }
+
+  /// In lower case, as the API prints it.
+  var wire: String { rawValue.wire }
+
+  /// A new id.
+  public init() { self.init(rawValue: UUID()) }
+}
+
+extension Identifier: LosslessStringConvertible {
+  public init?(_ text: String) {
+    guard let uuid = UUID(uuidString: text) else { return nil }
+    self.init(rawValue: uuid)
+  }
+
+  public var description: String { wire }
+}
+
+extension Identifier: Codable {
+  public init(from decoder: any Decoder) throws {
+    self.init(rawValue: try decoder.singleValueContainer().decode(UUID.self))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
+  }
+}
+
+extension Identifier where Thing == Guest {
+  /// The id of a guest with an account.
+  public init(_ user: User.ID) { self.init(rawValue: user.rawValue) }
+}
