@@ -122,6 +122,46 @@ extension Act {
     removeDevice               DELETE devices/{id:device}                                    needed   404      404    404     404     404    204   404:device-not-found
     """
 
+  /// Whose lists a write touches, and which: the lists that get a new stamp in the transaction of the last call that
+  /// changes something, in the order of the columns. If an operation has several lines, the name of the thing follows
+  /// its own. `asker` has sent the owner a request, and `asked` has got one. A worker touches notifications later.
+  static let touches = [
+    "editMe":
+      "friend: friends; invitee: friends, events, invitations; cohost: friends, events; "
+      + "owner: profile, friendRequests, sentFriendRequests, events; asker: sentFriendRequests; "
+      + "asked: friendRequests",
+    "deleteMe":
+      "owner: profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications, "
+      + "notificationPreferences; asker: sentFriendRequests; asked: friendRequests",
+    "putPicture":
+      "friend: friends; invitee: friends, events, invitations; cohost: friends, events; "
+      + "owner: profile, friendRequests, sentFriendRequests, events; asker: sentFriendRequests; "
+      + "asked: friendRequests",
+    "endFriendship": "cohost: friends; owner: friends",
+    "block": "cohost: friends, events, blocks; owner: friends, events",
+    "sendFriendRequest": "stranger: sentFriendRequests; owner: friendRequests",
+    "cancelFriendRequest": "owner: sentFriendRequests; asked: friendRequests",
+    "acceptFriendRequest": "owner: friends, friendRequests; asker: friends, sentFriendRequests",
+    "declineFriendRequest": "owner: friendRequests; asker: sentFriendRequests",
+    "createEvent": "cohost: events; owner: events, invitations",
+    "editEvent": "invitee: events, invitations; cohost: events; owner: events",
+    "answerInvitation": "invitee: events, invitations; cohost: events; owner: events",
+    "setAnswer invitee": "invitee: events, invitations; cohost: events; owner: events",
+    "setAnswer visitor": "invitee: events, invitations; cohost: events; owner: events",
+    "duplicateEvent": "invitee: events, invitations; owner: events",
+    "joinByLink":
+      "stranger: events, invitations; friend: events, invitations; invitee: events, invitations; cohost: events; "
+      + "owner: events",
+    "approveGuest pending": "invitee: events, invitations; cohost: events; owner: events",
+    "withdrawInvitation invitee": "invitee: events, invitations; cohost: events; owner: events",
+    "withdrawInvitation visitor": "invitee: events, invitations; cohost: events; owner: events",
+    "withdrawInvitation pending": "invitee: events, invitations; cohost: events; owner: events",
+    "removeHost cohost": "invitee: events, invitations; cohost: events; owner: events",
+    "cancelEvent": "invitee: events, invitations; cohost: events; owner: events",
+    "acceptProposal": "friend: events; owner: events",
+    "setNotificationPreferences": "owner: notificationPreferences",
+  ]
+
   /// A valid body for each operation that takes one, by its name. `<other>` is the user whom it names, `<me>` the
   /// caller's username, `<password>` the caller's password, `<refreshToken>` a refresh token of the caller, `<new>` a
   /// word that no other body has, and every other word a thing.

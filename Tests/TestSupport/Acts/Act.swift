@@ -1,8 +1,8 @@
 import Foundation
 
-/// An operation of the API as tests perform it: its request, with a sample of its arguments, and who may send it. Suites
-/// about all operations take them from ``all``, so that a new one is a line of ``table`` and, if it takes a body, one of
-/// ``bodies``.
+/// An operation of the API as tests perform it: its request, with a sample of its arguments, who may send it, and whose
+/// lists it touches. Suites about all operations take them from ``all``, so that a new one is a line of ``table``, if it
+/// takes a body, one of ``bodies``, and if it touches lists, one of ``touches``.
 public struct Act: Sendable, CustomStringConvertible {
   /// The caller's relation to the owner of the thing that the call names. The columns have this order, and so have the
   /// calls of `AuthorizationTests`. The owner's call comes last: the other callers' attempts must not have changed
@@ -61,6 +61,11 @@ public struct Act: Sendable, CustomStringConvertible {
     }
     return body + rest
   }
+
+  /// Whose lists it touches, and which, such as `invitee: events, invitations; owner: events`. Empty if it touches none.
+  public var touches: String { Self.touches[name] ?? Self.touches["\(name) \(lastThing)"] ?? "" }
+
+  private var lastThing: Substring { path.split(separator: ":").last?.prefix { $0 != "}" } ?? "" }
 
   /// Whether a request calls this.
   ///

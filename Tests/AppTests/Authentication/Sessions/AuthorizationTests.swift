@@ -6,8 +6,8 @@ import Testing
 
 @testable import App
 
-/// Who may call what: every kind of caller calls each route. They follow from ``Act/table``. `OpenAPITests` compares
-/// the routes with the document, so that a route of the document without a line there also fails.
+/// Who may call what, and whose lists it touches: every kind of caller calls each route. They follow from ``Act/table``.
+/// `OpenAPITests` compares the routes with the document, so that a route of the document without a line there also fails.
 @Suite struct AuthorizationTests {
   @Test func `every route has a line in the table, and every line a route`() async throws {
     try await TestApp.run { app in
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `every caller gets the status in the table, whatever their token`() async throws {
+  @Test func `every caller gets the status in the table, and touches its lists`() async throws {
     let environment = [
       "MUSTER_THROTTLING": "off", "MUSTER_APPLE_CLIENT_IDS": "app.example", "MUSTER_GOOGLE_CLIENT_IDS": "app.example",
     ]
@@ -33,7 +33,14 @@ import Testing
             // Each write has its own cast, so that one call does not spoil the next.
             let cast = act.isRead ? readers : try await Cast.gather(number, in: app)
             try await Self.checkRefusals(act, cast)
-            for caller in Caller.allCases { try await Self.check(act, cast, caller) }
+            var touches: [String] = []
+            for caller in Caller.allCases {
+              let stamps = try await cast.stamps()
+              try await Self.check(act, cast, caller)
+              let moved = cast.touches(from: stamps, to: try await cast.stamps())
+              if !moved.isEmpty { touches = moved }
+            }
+            #expect(touches.joined(separator: "; ") == act.touches, "\(act)")
           }
         }
         try await group.waitForAll()
@@ -85,6 +92,8 @@ private struct Cast: Sendable {
   let owner: Phone
   /// The owner's things, by their names in the table.
   var things: [String: String]
+  /// Everyone whose lists a call may touch, by the names in the table.
+  let touched: [(name: String, id: User.ID)]
   /// The callers without a valid token, and their slugs. All tokens were the owner's or a guest's.
   let withoutAccess: [(who: String, token: String?, slug: String)]
 
@@ -126,6 +135,8 @@ private struct Cast: Sendable {
         "calendar": String(try await owner.makeCalendarLink().dropFirst("/calendars/".count)),
         "device": try #require(try await owner.register(token: UUID().uuidString).json["id"].string),
       ],
+      touched: Caller.allCases.compactMap { caller in people[caller].map { (caller.rawValue, $0.userID) } }
+        + [("asker", asker.userID), ("asked", asked.userID)],
       withoutAccess: try await withoutAccess(owner: owner, ended: ended, gone: gone))
   }
 
@@ -147,6 +158,19 @@ private struct Cast: Sendable {
       ("an expired token", expired, "token-expired"),
       ("an ended session", ended.accessToken, "session-ended"), ("a deleted user", gone.accessToken, "session-ended"),
     ]
+  }
+
+  /// The stamps of everyone, before any worker has fanned out.
+  func stamps() async throws -> [User.ID: Stamps] {
+    try await Stamps.read(of: touched.map(\.id), in: app.database)
+  }
+
+  /// Whose stamps differ, and which.
+  func touches(from old: [User.ID: Stamps], to new: [User.ID: Stamps]) -> [String] {
+    touched.compactMap { name, id in
+      let moved = App.Collection.allCases.filter { old[id]?[$0] != new[id]?[$0] }
+      return moved.isEmpty ? nil : "\(name): \(moved.map(\.rawValue).joined(separator: ", "))"
+    }
   }
 
   /// Calls a route. If it is a GET, also calls it with HEAD, which must not reveal or do more.
