@@ -32,6 +32,7 @@ struct Generate {
       ("\(client)/Models.swift", try Models(schemas).file()),
       ("\(client)/Words.swift", try Words(schemas).file()),
       ("\(client)/Problem+Slug.swift", try slugsFile(of: document)),
+      ("\(client)/Route.swift", try Routes(schemas, operations).file()),
     ]
   }
 }

@@ -83,6 +83,21 @@ import Testing
     }
   }
 
+  @Test func `only generated code of the client spells paths of the API`() throws {
+    let document = try String(
+      contentsOf: Program.checkout.appending(path: "Sources/App/HTTP/openapi.yaml"), encoding: .utf8)
+    let words = Set(document.matches(of: /(?m)^  \/api\/v1\/([a-z-]+)/).map { String($0.1) })
+    #expect(words.count > 10)
+    let path = try Regex("\"[^\"]*/(\(words.sorted().joined(separator: "|")))[/\"?]")
+    let sources = Self.texts().filter { $0.path.contains("/Sources/MusterKit/") && !$0.path.contains("/Generated/") }
+    #expect(sources.count > 100)
+    for (file, text) in sources {
+      for line in text.split(separator: "\n") where !line.contains("//") && line.contains(path) {
+        Issue.record("\(file): \(line)")
+      }
+    }
+  }
+
   @Test(arguments: [
     ("/// It is ignored, too.", true), ("  /// Shows the copies beside the list", true),
     ("try await add(new, beside: total)", false), ("  // As many as fit beside: total", false),

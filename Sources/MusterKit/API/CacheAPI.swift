@@ -12,9 +12,11 @@ public struct CacheAPI: Sendable {
     _ claims: [CacheCollection: Claim], include: CacheInclude? = .changes
   ) async throws -> [CacheCollection: Verdict] {
     let user = try await caller.credentials.current().user
-    var call = APICall(method: "POST", path: "/cache/validate/\(user.wire)", repeats: .always)
+    let body = Dictionary(uniqueKeysWithValues: claims.map { ($0.key.rawValue, $0.value) })
+    var call = try APICall.write(.validateCache(user), body, key: nil)
     if let include { call.query = [("include", include.rawValue)] }
-    try call.setBody(Dictionary(uniqueKeysWithValues: claims.map { ($0.key.rawValue, $0.value) }))
+    // It changes nothing.
+    call.repeats = .always
     let verdicts: [String: Verdict] = try await caller.get(call)
     let known = verdicts.compactMap { name, verdict in CacheCollection(rawValue: name).map { ($0, verdict) } }
     return Dictionary(uniqueKeysWithValues: known)
@@ -26,11 +28,11 @@ public struct CacheAPI: Sendable {
   public func page(of collection: CacheCollection, cursor: String? = nil, limit: Int = 100) async throws -> RawPage {
     let facts = collection.facts
     guard facts.key != nil else {
-      let object: JSONValue = try await caller.get(.get(facts.path))
+      let object: JSONValue = try await caller.get(.read(facts.route))
       return RawPage(items: [object], timestamp: object["timestamp"]?.string.map(Stamp.init(rawValue:)))
     }
     let query = facts.query + [("include", "digests")]
-    let page: Page<JSONValue> = try await caller.get(.page(facts.path, query, limit: limit, cursor: cursor))
+    let page: Page<JSONValue> = try await caller.get(.page(facts.route, query, limit: limit, cursor: cursor))
     return RawPage(
       items: page.items, digests: page.digests ?? [], nextCursor: page.nextCursor, timestamp: page.timestamp)
   }

@@ -6,7 +6,7 @@ public struct DevicesAPI: Sendable {
 
   /// The devices of open sessions, newest first.
   public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Device> {
-    try await caller.get(.page("/devices", limit: limit, cursor: cursor))
+    try await caller.get(.page(.listDevices, limit: limit, cursor: cursor))
   }
 
   /// Registers a device for this session. Registering the same token again changes nothing.
@@ -16,13 +16,13 @@ public struct DevicesAPI: Sendable {
   public func register(
     _ registration: DeviceRegistration, key: IdempotencyKey = .random()
   ) async throws -> RegisteredDevice {
-    try await caller.get(.write("PUT", "/devices", registration, key: key))
+    try await caller.get(.write(.registerDevice, registration, key: key))
   }
 
   /// Removes a device. Logging out also removes the session's devices.
   ///
   /// - Throws: ``MusterError``: `device-not-found`
   public func remove(_ id: Device.ID, key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/devices/\(id.wire)", key: key))
+    try await caller.send(.write(.removeDevice(id), key: key))
   }
 }

@@ -10,7 +10,7 @@ public struct NotificationsAPI: Sendable {
   public func list(
     unread: Bool = false, limit: Int? = nil, cursor: String? = nil
   ) async throws -> Page<InboxItem> {
-    try await caller.get(.page("/notifications", [("unread", unread ? "true" : nil)], limit: limit, cursor: cursor))
+    try await caller.get(.page(.listNotifications, [("unread", unread ? "true" : nil)], limit: limit, cursor: cursor))
   }
 
   /// Marks notifications as read. Unknown ids are ignored.
@@ -40,7 +40,7 @@ public struct NotificationsAPI: Sendable {
 
   /// Which types are sent to the caller's devices: the collection `notificationPreferences`.
   public func preferences() async throws -> NotificationPreferences {
-    try await caller.get(.get("/notification-preferences"))
+    try await caller.get(.read(.getNotificationPreferences))
   }
 
   /// Turns types on and off. Types that are absent keep their value.
@@ -50,7 +50,7 @@ public struct NotificationsAPI: Sendable {
   public func setPreferences(
     _ preferences: NotificationPreferences, key: IdempotencyKey = .random()
   ) async throws -> NotificationPreferences {
-    try await caller.get(.write("PUT", "/notification-preferences", preferences, key: key))
+    try await caller.get(.write(.setNotificationPreferences, preferences, key: key))
   }
 
   /// Notifications as they enter the inbox, and which collections change. Connects when it is iterated.
@@ -62,7 +62,7 @@ public struct NotificationsAPI: Sendable {
   }
 
   private func mark(_ body: JSONValue, _ key: IdempotencyKey) async throws -> Int {
-    let response: Unread = try await caller.get(.write("POST", "/notifications/read", body, key: key))
+    let response: Unread = try await caller.get(.write(.markNotificationsRead, body, key: key))
     return response.unread
   }
 

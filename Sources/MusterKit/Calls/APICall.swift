@@ -12,54 +12,54 @@ struct APICall: Sendable {
     case never
   }
 
-  var method: String
-  /// Below `/api/v1`, such as `/friends`.
-  var path: String
+  let route: Route
   var query: [(name: String, value: String)] = []
   var headers: [String: String] = [:]
   var body: Data?
   /// Whether the request has the user's token.
-  var isAuthenticated = true
-  var repeats = Repeats.ifNothingHappened
-  var expected = ExpectedResponse.json
+  var isAuthenticated: Bool
+  var repeats: Repeats
   /// Seconds without any progress.
   var timeout: TimeInterval = 30
 
-  static func get(_ path: String, _ query: [(name: String, value: String?)] = []) -> APICall {
-    let given = query.compactMap { parameter in parameter.value.map { (parameter.name, $0) } }
-    return APICall(method: "GET", path: path, query: given, repeats: .always)
+  private init(_ route: Route, repeats: Repeats) {
+    self.route = route
+    self.repeats = repeats
+    isAuthenticated = route.needsToken
+  }
+
+  static func read(_ route: Route, _ query: [(name: String, value: String?)] = []) -> APICall {
+    var call = APICall(route, repeats: .always)
+    call.query = query.compactMap { parameter in parameter.value.map { (parameter.name, $0) } }
+    return call
   }
 
   /// A page of a list.
   static func page(
-    _ path: String, _ query: [(name: String, value: String?)] = [], limit: Int?, cursor: String?
+    _ route: Route, _ query: [(name: String, value: String?)] = [], limit: Int?, cursor: String?
   ) -> APICall {
-    get(path, query + [("limit", limit.map(String.init)), ("cursor", cursor)])
+    read(route, query + [("limit", limit.map(String.init)), ("cursor", cursor)])
   }
 
   /// A write without a body.
-  static func write(
-    _ method: String, _ path: String, query: [(name: String, value: String)] = [], key: IdempotencyKey
-  ) -> APICall {
-    APICall(
-      method: method, path: path, query: query, headers: ["Idempotency-Key": key.rawValue], repeats: .always)
+  ///
+  /// - Parameter key: nil for a route that takes none.
+  static func write(_ route: Route, key: IdempotencyKey?) -> APICall {
+    var call = APICall(route, repeats: key == nil ? .ifNothingHappened : .always)
+    call.headers["Idempotency-Key"] = key?.rawValue
+    return call
   }
 
   /// A write with a body of JSON.
-  static func write(_ method: String, _ path: String, _ body: some Encodable, key: IdempotencyKey) throws -> APICall {
-    var call = write(method, path, key: key)
+  ///
+  /// - Parameter key: nil for a route that takes none.
+  static func write(_ route: Route, _ body: some Encodable, key: IdempotencyKey?) throws -> APICall {
+    var call = write(route, key: key)
     try call.setBody(body)
     return call
   }
 
-  /// A POST below `/auth`, where keys are not known.
-  static func auth(_ path: String, _ body: some Encodable, isAuthenticated: Bool = false) throws -> APICall {
-    var call = APICall(method: "POST", path: "/auth" + path, isAuthenticated: isAuthenticated)
-    try call.setBody(body)
-    return call
-  }
-
-  mutating func setBody(_ value: some Encodable) throws {
+  private mutating func setBody(_ value: some Encodable) throws {
     do {
       body = try JSONEncoder.muster().encode(value)
     } catch {

@@ -18,17 +18,15 @@ final class APICaller: Sendable {
     try await sender.get(call, call.isAuthenticated ? credentials : nil)
   }
 
-  /// Sends a call whose response has no body.
+  /// Sends a call without reading its response.
   func send(_ call: APICall) async throws {
-    var call = call
-    call.expected = .nothing
     _ = try await sender.send(call, call.isAuthenticated ? credentials : nil)
   }
 
   /// Sends a call.
   ///
   /// - Returns: the unchanged body of its response.
-  func read(_ call: APICall) async throws -> Data {
+  func bytes(of call: APICall) async throws -> Data {
     try await sender.send(call, call.isAuthenticated ? credentials : nil).body
   }
 
@@ -48,8 +46,10 @@ final class APICaller: Sendable {
   ///
   /// - Returns: whether the service has ended the session.
   func logOut() async throws -> Bool {
-    let call = APICall(method: "POST", path: "/auth/logout", repeats: .always)
-    let hasEnded = await withTaskGroup(of: Bool.self) { group in
+    var call = APICall.write(.logOut, key: nil)
+    // Ending a session twice is harmless.
+    call.repeats = .always
+    let hasEnded = await withTaskGroup(of: Bool.self) { [call] group in
       group.addTask {
         do {
           try await self.send(call)

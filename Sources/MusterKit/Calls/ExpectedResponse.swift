@@ -7,8 +7,15 @@ enum ExpectedResponse: Sendable {
   case body(type: String)
 
   static let json = ExpectedResponse.body(type: "application/json")
-  static let calendar = ExpectedResponse.body(type: "text/calendar")
   static let eventStream = ExpectedResponse.body(type: "text/event-stream")
+
+  /// What a request accepts. Problems are also JSON.
+  var mediaType: String {
+    switch self {
+    case .nothing: "application/json"
+    case .body(let type): type
+    }
+  }
 
   func matches(_ response: TransportResponse) -> Bool {
     switch self {

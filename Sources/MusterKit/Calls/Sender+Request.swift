@@ -8,18 +8,19 @@ extension Sender {
   /// The request that goes over the wire.
   func request(_ call: APICall, _ token: String?) throws -> TransportRequest {
     var headers = call.headers
-    headers["Accept"] = headers["Accept"] ?? "application/json"
+    headers["Accept"] = call.route.success.mediaType
     if let token { headers["Authorization"] = "Bearer \(token)" }
     return TransportRequest(
-      method: call.method, url: try url(of: call), headers: headers, body: call.body, timeout: call.timeout)
+      method: call.route.method, url: try url(of: call), headers: headers, body: call.body, timeout: call.timeout)
   }
 
   private func url(of call: APICall) throws -> URL {
     guard var components = URLComponents(url: baseURL, resolvingAgainstBaseURL: true), components.host != nil else {
       throw MusterError.unreachable("\(baseURL) is not the URL of a server.")
     }
-    let folder = components.percentEncodedPath
-    components.percentEncodedPath = (folder.hasSuffix("/") ? String(folder.dropLast()) : folder) + "/api/v1" + call.path
+    var folder = components.percentEncodedPath
+    if folder.hasSuffix("/") { folder.removeLast() }
+    components.percentEncodedPath = folder + Route.prefix + call.route.path
     components.percentEncodedQuery = call.query.isEmpty ? nil : call.query.map(Self.encode).joined(separator: "&")
     components.fragment = nil
     guard let url = components.url else { throw MusterError.unreachable("\(baseURL) is not the URL of a server.") }

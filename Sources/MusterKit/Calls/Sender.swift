@@ -38,7 +38,6 @@ struct Sender: Sendable {
   /// Opens a stream of Server-Sent Events, without repeats.
   func open(_ call: APICall, _ credentials: Credentials) async throws -> TransportStream {
     var call = call
-    call.expected = .eventStream
     call.repeats = .never
     return try await stepwise { [call] in
       let tokens = try tokens(of: credentials)
@@ -47,7 +46,7 @@ struct Sender: Sendable {
       do {
         let stream = try await transport.open(request)
         let head = TransportResponse(status: stream.status, headers: stream.headers)
-        if call.expected.matches(head) { return stream }
+        if call.route.success.matches(head) { return stream }
         outcome = try await Self.refusal(stream)
       } catch {
         try Task.checkCancellation()
@@ -91,7 +90,7 @@ struct Sender: Sendable {
     let request = try request(call, tokens?.accessToken)
     let outcome: Outcome
     do {
-      outcome = Outcome(try await transport.send(request), expecting: call.expected)
+      outcome = Outcome(try await transport.send(request), expecting: call.route.success)
     } catch {
       try Task.checkCancellation()
       outcome = Outcome(failure: error)

@@ -9,6 +9,12 @@ struct PreviewExport: Sendable {
     let status: Int
     let file: String
 
+    /// Nil for a picture, and for a call with a wrong path.
+    var route: Route? {
+      guard path.hasPrefix(Route.prefix) else { return nil }
+      return try? Route(method: method, path: String(path.dropFirst(Route.prefix.count).prefix { $0 != "?" }))
+    }
+
     /// Nil for a picture.
     var mediaType: String? {
       if file.hasSuffix(".json") { return status < 400 ? "application/json" : "application/problem+json" }
@@ -65,12 +71,13 @@ struct PreviewExport: Sendable {
 
   /// Reads the response to a GET.
   ///
-  /// - Parameter path: below `/api/v1`, with the query.
+  /// - Parameter query: without the question mark.
   /// - Throws: an error of Foundation if the export has no such call.
-  func read<Value: Decodable>(_ path: String, as type: Value.Type = Value.self) throws -> Value {
-    guard let call = call("GET", "/api/v1" + path) else {
-      throw CocoaError(.fileReadNoSuchFile, userInfo: [NSFilePathErrorKey: "GET /api/v1\(path)"])
+  func read<Value: Decodable>(_ route: Route, _ query: String? = nil) throws -> Value {
+    let path = Route.prefix + route.path + (query.map { "?" + $0 } ?? "")
+    guard let call = call(route.method, path) else {
+      throw CocoaError(.fileReadNoSuchFile, userInfo: [NSFilePathErrorKey: "\(route.method) \(path)"])
     }
-    return try JSONDecoder.muster().decode(type, from: body(of: call))
+    return try JSONDecoder.muster().decode(Value.self, from: body(of: call))
   }
 }

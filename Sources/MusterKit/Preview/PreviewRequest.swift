@@ -1,27 +1,32 @@
 import Foundation
 
-/// A request, cut into the parts that ``PreviewWorld`` switches on.
+/// A request, cut into the parts that ``PreviewWorld`` reads.
 struct PreviewRequest: Sendable {
   let method: String
   /// Below `/api/v1`, without the query.
   let path: String
+  /// The same, percent-encoded.
+  private let encodedPath: String
   let query: [String: String]
   let headers: [String: String]
   let body: Data
 
   init(_ request: TransportRequest) {
     let components = URLComponents(url: request.url, resolvingAgainstBaseURL: false)
-    let whole = components?.path ?? ""
+    let whole = components?.percentEncodedPath ?? ""
     method = request.method
-    path = whole.range(of: "/api/v1").map { String(whole[$0.upperBound...]) } ?? whole
+    encodedPath = whole.range(of: Route.prefix).map { String(whole[$0.upperBound...]) } ?? whole
+    path = encodedPath.removingPercentEncoding ?? encodedPath
     let items = components?.queryItems ?? []
     query = Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }
     headers = request.headers
     body = request.body ?? Data()
   }
 
-  /// The words of the path, such as `["events", "0190...", "invitations"]`.
-  var words: [String] { path.split(separator: "/").map(String.init) }
+  /// The operation of the API, with the ids in the path.
+  ///
+  /// - Throws: ``Problem`` for an unknown path, or for a word that is not an id
+  func route() throws(Problem) -> Route { try Route(method: method, path: encodedPath) }
 
   /// Decodes the body.
   ///
@@ -35,14 +40,6 @@ struct PreviewRequest: Sendable {
     } catch {
       throw Problem.refused(.malformedBody, 400, "The body does not fit: \(error)")
     }
-  }
-
-  /// The id at a place of the path.
-  ///
-  /// - Throws: ``Problem`` if there is none.
-  func id<Thing>(_ place: Int, else problem: Problem.Slug) throws -> Identifier<Thing> {
-    guard words.count > place, let id = Identifier<Thing>(words[place]) else { throw Problem.missing(problem) }
-    return id
   }
 
   /// The versions in `If-Match`; nil without it, or for any.

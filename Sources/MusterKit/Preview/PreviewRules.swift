@@ -10,46 +10,36 @@ struct PreviewRules: Decodable, Sendable {
 
   /// The members of a body that prove who the user is, in logins and in changes of the own account. Previews accept all
   /// values of them.
-  ///
-  /// - Parameter path: below `/api/v1`.
-  static func proofs(in path: String) -> Set<String> {
-    guard path.hasPrefix("/auth/") || path == "/users/me" else { return [] }
+  static func proofs(in route: Route) -> Set<String> {
     let proofs: Set = [
       "login", "password", "currentPassword", "code", "token", "refreshToken", "idToken", "nonce", "currentIdToken",
       "currentNonce", "authorizationCode",
     ]
-    // There, the address and a code stand for a token.
-    return path == "/auth/code/confirm" ? proofs.union(["email"]) : proofs
+    return switch route {
+    // The address and a code stand for a token.
+    case .confirmCode: proofs.union(["email"])
+    // The token of a device proves nothing.
+    case .registerDevice: []
+    default: proofs
+    }
   }
 
   /// - Throws: ``Problem`` `invalid-fields` or `malformed-body`
-  func check(_ request: PreviewRequest) throws {
+  func check(_ request: PreviewRequest, at route: Route) throws {
     var errors: [FieldProblem] = []
-    if let schema = schema(in: queries, for: request) {
+    // Without a body, a validation asks for all collections.
+    let hasBody = if case .validateCache = route { !request.body.isEmpty } else { true }
+    if let schema = queries[route.template] {
       errors = self.errors(in: .object(request.query.mapValues { .string($0) }), schema, isQuery: true)
     }
-    if let schema = schema(in: bodies, for: request), !(request.body.isEmpty && request.path.hasPrefix("/cache")) {
+    if hasBody, let schema = bodies[route.template] {
       let body: JSONValue = try request.read()
       guard case .object = body else { throw Problem.refused(.malformedBody, 400, "The body must be a JSON object.") }
       errors += self.errors(in: body, schema)
-      let proofs = Self.proofs(in: request.path)
+      let proofs = Self.proofs(in: route)
       errors.removeAll { $0.code != FieldProblem.Code.required && proofs.contains($0.field) }
     }
     if !errors.isEmpty { throw Problem.invalid(errors) }
-  }
-
-  /// The schema of the route that has the most words of the path.
-  private func schema(in routes: [String: JSONValue], for request: PreviewRequest) -> JSONValue? {
-    let words = request.words
-    let found = routes.keys.compactMap { route -> (String, Int)? in
-      let parts = route.split(separator: " ").map(String.init)
-      guard parts.first == request.method, let path = parts.last?.split(separator: "/"), path.count == words.count
-      else { return nil }
-      let same = zip(path, words).count { $0 == $1 }
-      let fits = zip(path, words).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
-      return fits ? (route, same) : nil
-    }
-    return found.max { $0.1 < $1.1 }.flatMap { routes[$0.0] }
   }
 
   // MARK: Schemas

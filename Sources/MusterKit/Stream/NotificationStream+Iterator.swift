@@ -59,8 +59,7 @@ extension NotificationStream {
         try await retries.sleep(pause.seconds(random: retries.random()))
       }
       isFirst = false
-      var call = APICall.get("/notifications/stream")
-      call.headers["Accept"] = "text/event-stream"
+      var call = APICall.read(.streamNotifications)
       call.headers["Last-Event-ID"] = resumeID
       call.timeout = Self.patience
       do {

@@ -92,7 +92,7 @@ final class Credentials: Sendable {
   private func exchange(_ rejected: StoredTokens) async throws -> StoredTokens {
     guard let stored = try load() else { throw forget() }
     guard stored.refreshToken == rejected.refreshToken else { return remember(stored) }
-    var call = try APICall.auth("/refresh", ["refreshToken": stored.refreshToken])
+    var call = try APICall.write(.refresh, ["refreshToken": stored.refreshToken], key: nil)
     call.repeats = .always
     call.timeout = Self.refreshTimeout
     let tokens: Tokens

@@ -48,11 +48,11 @@ import Testing
     let calendar = TransportResponse(status: 200, headers: ["content-type": "text/calendar; charset=utf-8"])
     let bare = TransportResponse(status: 200)
     #expect(Outcome(json).error == nil && Outcome(.json("{}", status: 201)).error == nil)
-    #expect(Outcome(calendar, expecting: .calendar).error == nil)
+    #expect(Outcome(calendar, expecting: .body(type: "text/calendar")).error == nil)
     #expect(Outcome(.noContent, expecting: .nothing).error == nil)
     for (response, expected) in [
       (.noContent, .json), (bare, .json), (bare, .nothing), (json, .nothing), (.html(status: 200), .nothing),
-      (json, .calendar), (.html(status: 200), .json),
+      (json, .body(type: "text/calendar")), (.html(status: 200), .json),
     ] as [(TransportResponse, ExpectedResponse)] {
       #expect(Outcome(response, expecting: expected).error?.isTemporary == true, "\(response) \(expected)")
     }

@@ -67,7 +67,7 @@ import Testing
       let call = try #require(export.call("POST", "/api/v1/cache/validate/\(ExportedDemo.ana.wire)\(include)"))
       return try JSONDecoder.muster().decode([String: Verdict].self, from: export.body(of: call))
     }
-    let events: Page<JSONValue> = try export.read("/events")
+    let events: Page<JSONValue> = try export.read(.listEvents)
     let (items, changes) = (try verdicts("?include=items")["events"], try verdicts("?include=changes")["events"])
     #expect(items?.updatedItems == events.items && items?.timestamp == events.timestamp)
     #expect(changes?.keys?.compactMap { changes?.changed?[$0]?.item } == events.items)
@@ -76,7 +76,7 @@ import Testing
 
   @Test func `pictures are files that image views can load`() async throws {
     let export = try PreviewExport(folder: try await ExportedDemo.folder)
-    let friends: Page<Friend> = try export.read("/friends")
+    let friends: Page<Friend> = try export.read(.listFriends)
     for friend in friends.items {
       let url = try #require(friend.user.pictureUrl)
       #expect(url.isFileURL)

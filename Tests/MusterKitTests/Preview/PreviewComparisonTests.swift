@@ -209,9 +209,26 @@ import Testing
       let banners = try await worlds.banners {
         try await compare(Self.steps, worlds)
         try await compareRules(worlds)
+        try await compareWords(worlds)
       }
       #expect(banners.service == [.friendAccepted] && banners.preview == banners.service)
     }
+  }
+
+  /// Each path of the document with a word in the place of one of its ids.
+  private func compareWords(_ worlds: ComparedWorlds) async throws {
+    var count = 0
+    for (method, path, _) in try PublishedDocument().operations() where !path.hasPrefix("/cache/") {
+      let words = path.split(separator: "/").map(String.init)
+      for place in words.indices where words[place].first == "{" {
+        let filled = words.enumerated().map { $0 == place ? "nonsense" : $1.first == "{" ? "@lake" : $1 }
+        let step = Step(text: "\(method.uppercased()) /\(filled.joined(separator: "/"))")
+        let (service, preview) = try await worlds.outcomes(of: step)
+        count += 1
+        #expect(service.status == 404 && preview == service, "\(step.text): \(service), \(preview)")
+      }
+    }
+    #expect(count > 40)
   }
 
   // MARK: Rules of the document
@@ -256,7 +273,9 @@ import Testing
       for body in try violations.bodies(for: route, from: base) {
         let (service, preview) = try await worlds.outcomes(of: Step(text: "\(route) \(body)"))
         count += 1
-        let proofs = PreviewRules.proofs(in: String(route.drop { $0 != "/" }))
+        let parts = route.split(separator: " ").map(String.init)
+        // Proofs are in the bodies of routes without ids.
+        let proofs = (try? Route(method: parts[0], path: parts[1])).map(PreviewRules.proofs) ?? []
         let wrong = [service, preview].map { $0.invalidFields(butNot: proofs) }
         refused += wrong[0].isEmpty ? 0 : 1
         #expect(wrong[0] == wrong[1], "\(route) \(body): \(service) \(preview)")

@@ -13,7 +13,7 @@ extension AuthAPI {
     idToken: String, nonce: String? = nil, displayName: String? = nil, authorizationCode: String? = nil,
     device: String? = nil
   ) async throws -> (user: User, isNew: Bool) {
-    try await signIn("/apple", idToken, nonce, displayName, authorizationCode, device)
+    try await signIn(.signInWithApple, idToken, nonce, displayName, authorizationCode, device)
   }
 
   /// Logs in with Google. The first login creates an account. See
@@ -21,7 +21,7 @@ extension AuthAPI {
   public func signInWithGoogle(
     idToken: String, nonce: String? = nil, displayName: String? = nil, device: String? = nil
   ) async throws -> (user: User, isNew: Bool) {
-    try await signIn("/google", idToken, nonce, displayName, nil, device)
+    try await signIn(.signInWithGoogle, idToken, nonce, displayName, nil, device)
   }
 
   /// Links an Apple identity to the caller's account.
@@ -31,40 +31,40 @@ extension AuthAPI {
   public func linkApple(
     idToken: String, nonce: String? = nil, authorizationCode: String? = nil, reauthentication: Reauthentication?
   ) async throws {
-    try await link("/apple", idToken, nonce, authorizationCode, reauthentication)
+    try await link(.linkApple, idToken, nonce, authorizationCode, reauthentication)
   }
 
   /// Links a Google identity to the caller's account. Throws the same as for Apple.
   public func linkGoogle(idToken: String, nonce: String? = nil, reauthentication: Reauthentication?) async throws {
-    try await link("/google", idToken, nonce, nil, reauthentication)
+    try await link(.linkGoogle, idToken, nonce, nil, reauthentication)
   }
 
   /// Unlinks the Apple identity from the caller's account.
   ///
   /// - Throws: ``MusterError``: `last-way-in`, `wrong-password`, `wrong-code`, `identity-not-proven`
   public func unlinkApple(reauthentication: Reauthentication?) async throws {
-    try await unlink("/apple", reauthentication)
+    try await unlink(.unlinkApple, reauthentication)
   }
 
   /// Unlinks the Google identity from the caller's account. Throws the same as for Apple.
   public func unlinkGoogle(reauthentication: Reauthentication?) async throws {
-    try await unlink("/google", reauthentication)
+    try await unlink(.unlinkGoogle, reauthentication)
   }
 
   private func signIn(
-    _ provider: String, _ idToken: String, _ nonce: String?, _ displayName: String?, _ authorizationCode: String?,
+    _ route: Route, _ idToken: String, _ nonce: String?, _ displayName: String?, _ authorizationCode: String?,
     _ device: String?
   ) async throws -> (user: User, isNew: Bool) {
     let members = [
       "idToken": idToken, "nonce": nonce, "displayName": displayName, "authorizationCode": authorizationCode,
       "device": device,
     ]
-    let tokens = try await caller.logIn(.auth(provider, members.compactMapValues { $0 }))
+    let tokens = try await caller.logIn(.write(route, members.compactMapValues { $0 }, key: nil))
     return (tokens.user, tokens.isNew ?? false)
   }
 
   private func link(
-    _ provider: String, _ idToken: String, _ nonce: String?, _ authorizationCode: String?,
+    _ route: Route, _ idToken: String, _ nonce: String?, _ authorizationCode: String?,
     _ reauthentication: Reauthentication?
   ) async throws {
     var members =
@@ -72,15 +72,12 @@ extension AuthAPI {
     members["idToken"] = idToken
     members["nonce"] = nonce
     members["authorizationCode"] = authorizationCode
-    try await caller.send(.auth("\(provider)/link", members, isAuthenticated: true))
+    try await caller.send(.write(route, members, key: nil))
   }
 
-  private func unlink(_ provider: String, _ reauthentication: Reauthentication?) async throws {
-    var call = try APICall.auth(
-      provider,
-      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:],
-      isAuthenticated: true)
-    call.method = "DELETE"
-    try await caller.send(call)
+  private func unlink(_ route: Route, _ reauthentication: Reauthentication?) async throws {
+    let members =
+      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:]
+    try await caller.send(.write(route, members, key: nil))
   }
 }

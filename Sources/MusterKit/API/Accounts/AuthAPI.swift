@@ -20,8 +20,7 @@ public struct AuthAPI: Sendable {
     let members = [
       "username": username, "email": email, "password": password, "displayName": displayName, "device": device,
     ]
-    var call = try APICall.write("POST", "/auth/register", members.compactMapValues { $0 }, key: key)
-    call.isAuthenticated = false
+    var call = try APICall.write(.register, members.compactMapValues { $0 }, key: key)
     // The service does not take the key of a registration without a password again.
     if password == nil { call.repeats = .ifNothingHappened }
     return try await caller.logIn(call).user
@@ -33,20 +32,22 @@ public struct AuthAPI: Sendable {
   /// - Throws: ``MusterError``: `wrong-credentials`, `too-many-attempts`, `busy`
   public func logIn(as login: String, password: String, device: String? = nil) async throws -> User {
     let members = ["login": login, "password": password, "device": device]
-    var call = try APICall.auth("/login", members.compactMapValues { $0 })
+    var call = try APICall.write(.login, members.compactMapValues { $0 }, key: nil)
     call.repeats = .always
     return try await caller.logIn(call).user
   }
 
   /// Has a code and a token mailed to an address, if an account has it. Both are valid for 10 minutes.
   public func requestCode(email: String) async throws {
-    let _: JSONValue = try await caller.get(.auth("/code", ["email": email]))
+    try await caller.send(.write(.requestCode, ["email": email], key: nil))
   }
 
   /// Has a code mailed to the caller's own verified address, such as for a reauthentication. Requests of others do not
   /// use up the limit of these. If the address's reader had opted out of mails, they may come again.
   public func requestOwnCode(email: String) async throws {
-    let _: JSONValue = try await caller.get(.auth("/code", ["email": email], isAuthenticated: true))
+    var call = try APICall.write(.requestCode, ["email": email], key: nil)
+    call.isAuthenticated = true
+    try await caller.send(call)
   }
 
   /// Logs in with the six digits of a mail.
@@ -54,7 +55,7 @@ public struct AuthAPI: Sendable {
   /// - Throws: ``MusterError``: `invalid-code`, `too-many-attempts`
   public func logIn(email: String, code: String, device: String? = nil) async throws -> User {
     let members = ["email": email, "code": code, "device": device]
-    return try await caller.logIn(.auth("/code/confirm", members.compactMapValues { $0 })).user
+    return try await caller.logIn(.write(.confirmCode, members.compactMapValues { $0 }, key: nil)).user
   }
 
   /// Logs in with the token of a mail, from a link that opened the app.
@@ -62,7 +63,7 @@ public struct AuthAPI: Sendable {
   /// - Throws: ``MusterError``: `invalid-code`
   public func logIn(emailToken: String, device: String? = nil) async throws -> User {
     let members = ["token": emailToken, "device": device]
-    return try await caller.logIn(.auth("/code/confirm", members.compactMapValues { $0 })).user
+    return try await caller.logIn(.write(.confirmCode, members.compactMapValues { $0 }, key: nil)).user
   }
 
   /// Logs out: ends the session if the service can be reached, and forgets the tokens in any case.
@@ -77,14 +78,14 @@ public struct AuthAPI: Sendable {
 
   /// The caller's sessions, newest first.
   public func sessions(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Session> {
-    try await caller.get(.page("/auth/sessions", limit: limit, cursor: cursor))
+    try await caller.get(.page(.listSessions, limit: limit, cursor: cursor))
   }
 
   /// Ends a session, the caller's own included.
   ///
   /// - Throws: ``MusterError``: `session-not-found`
   public func endSession(_ id: Session.ID) async throws {
-    try await caller.send(APICall(method: "DELETE", path: "/auth/sessions/\(id.wire)"))
+    try await caller.send(.write(.endSession(id), key: nil))
   }
 
   /// Changes the password, or sets the first one. Ends the user's other sessions.
@@ -94,19 +95,20 @@ public struct AuthAPI: Sendable {
   public func changePassword(to newPassword: String, reauthentication: Reauthentication?) async throws {
     var members = reauthentication?.members(password: "currentPassword", idToken: "idToken", nonce: "nonce") ?? [:]
     members["newPassword"] = newPassword
-    try await caller.send(.auth("/password", members, isAuthenticated: true))
+    try await caller.send(.write(.changePassword, members, key: nil))
   }
 
   /// Has a token mailed that resets the password, if an account has the address.
   public func requestPasswordReset(email: String) async throws {
-    let _: JSONValue = try await caller.get(.auth("/password-reset", ["email": email]))
+    try await caller.send(.write(.requestPasswordReset, ["email": email], key: nil))
   }
 
   /// Sets a new password with a mailed token. Ends all of the user's sessions.
   ///
   /// - Throws: ``MusterError``: `invalid-fields`
   public func confirmPasswordReset(token: String, newPassword: String) async throws {
-    try await caller.send(.auth("/password-reset/confirm", ["token": token, "newPassword": newPassword]))
+    let members = ["token": token, "newPassword": newPassword]
+    try await caller.send(.write(.confirmPasswordReset, members, key: nil))
   }
 
   /// Verifies an e-mail address with a mailed token. If a user is logged in, everything in the account stays. Otherwise
@@ -114,8 +116,9 @@ public struct AuthAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`, `open-where-logged-in`, `another-account`
   public func verifyEmail(token: String) async throws {
-    let isLoggedIn = try caller.credentials.stored() != nil
-    try await caller.send(.auth("/email/verify", ["token": token], isAuthenticated: isLoggedIn))
+    var call = try APICall.write(.verifyEmail, ["token": token], key: nil)
+    call.isAuthenticated = try caller.credentials.stored() != nil
+    try await caller.send(call)
   }
 
   /// Gives the account its former address back, with the token that was mailed there. Ends its password, sessions and
@@ -123,6 +126,6 @@ public struct AuthAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`
   public func undoEmailChange(token: String) async throws {
-    try await caller.send(.auth("/email/undo", ["token": token]))
+    try await caller.send(.write(.undoEmailChange, ["token": token], key: nil))
   }
 }

@@ -6,7 +6,7 @@ public struct MeAPI: Sendable {
 
   /// The profile: the collection `profile`.
   public func get() async throws -> User {
-    try await caller.get(.get("/users/me"))
+    try await caller.get(.read(.getMe))
   }
 
   /// Changes the profile.
@@ -15,7 +15,7 @@ public struct MeAPI: Sendable {
   ///   `invalid-fields`
   @discardableResult
   public func edit(_ edit: ProfileEdit, key: IdempotencyKey = .random()) async throws -> User {
-    try await caller.get(.write("PATCH", "/users/me", edit, key: key))
+    try await caller.get(.write(.editMe, edit, key: key))
   }
 
   /// Sets the picture. The service re-encodes it as JPEG, without metadata, and does not keep the original.
@@ -28,7 +28,7 @@ public struct MeAPI: Sendable {
   public func setPicture(
     _ data: Data, contentType: String, key: IdempotencyKey = .random()
   ) async throws -> User {
-    var call = APICall.write("PUT", "/users/me/picture", key: key)
+    var call = APICall.write(.putPicture, key: key)
     call.headers["Content-Type"] = contentType
     call.body = data
     call.timeout = 90
@@ -37,24 +37,24 @@ public struct MeAPI: Sendable {
 
   /// Removes the picture. Changes nothing if there is none.
   public func removePicture(key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/users/me/picture", key: key))
+    try await caller.send(.write(.removePicture, key: key))
   }
 
   /// The link to the calendar feed. Nil if there is none.
   public func calendarLink() async throws -> CalendarLink? {
-    let found: CalendarLink.Shown = try await caller.get(.get("/users/me/calendar"))
+    let found: CalendarLink.Shown = try await caller.get(.read(.getCalendarLink))
     return found.link
   }
 
   /// Makes a link to the calendar feed. It replaces the previous one, which stops working.
   @discardableResult
   public func makeCalendarLink(key: IdempotencyKey = .random()) async throws -> CalendarLink {
-    try await caller.get(.write("POST", "/users/me/calendar", key: key))
+    try await caller.get(.write(.makeCalendarLink, key: key))
   }
 
   /// Revokes the link to the calendar feed. Changes nothing if there is none.
   public func revokeCalendarLink(key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/users/me/calendar", key: key))
+    try await caller.send(.write(.revokeCalendarLink, key: key))
   }
 
   /// Deletes the account, immediately and for good, and forgets the tokens.
@@ -63,9 +63,8 @@ public struct MeAPI: Sendable {
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `identity-not-proven`, `no-password`,
   ///   `email-unverified`
   public func delete(reauthentication: Reauthentication?) async throws {
-    var call = APICall(method: "DELETE", path: "/users/me")
-    try call.setBody(reauthentication?.members(password: "password", idToken: "idToken", nonce: "nonce") ?? [:])
-    try await caller.send(call)
+    let members = reauthentication?.members(password: "password", idToken: "idToken", nonce: "nonce") ?? [:]
+    try await caller.send(.write(.deleteMe, members, key: nil))
     try await caller.credentials.clear()
   }
 
@@ -73,8 +72,8 @@ public struct MeAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `export-running`, `rate-limited`
   public func export() async throws -> Data {
-    var call = APICall.get("/users/me/export")
+    var call = APICall.read(.exportMe)
     call.timeout = 90
-    return try await caller.read(call)
+    return try await caller.bytes(of: call)
   }
 }

@@ -8,13 +8,13 @@ public struct EventLinksAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
   public func list(of event: Event.ID) async throws -> [ShareLink] {
-    let page: Page<ShareLink> = try await caller.get(.get("/events/\(event.wire)/links"))
+    let page: Page<ShareLink> = try await caller.get(.read(.listLinks(event)))
     return page.items
   }
 
   /// - Throws: ``MusterError``: `event-not-found`, `link-not-found`, `not-a-host`
   public func get(_ id: ShareLink.ID, of event: Event.ID) async throws -> ShareLink {
-    try await caller.get(.get("/events/\(event.wire)/links/\(id.wire)"))
+    try await caller.get(.read(.getLink(event, id)))
   }
 
   /// Creates a link. An event has at most 20.
@@ -24,7 +24,7 @@ public struct EventLinksAPI: Sendable {
   public func create(
     _ draft: ShareLinkDraft, for event: Event.ID, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
-    try await caller.get(.write("POST", "/events/\(event.wire)/links", draft, key: key))
+    try await caller.get(.write(.createLink(event), draft, key: key))
   }
 
   /// Changes a link. Its URL stays the same.
@@ -35,7 +35,7 @@ public struct EventLinksAPI: Sendable {
   public func edit(
     _ id: ShareLink.ID, of event: Event.ID, applying edit: ShareLinkEdit, key: IdempotencyKey = .random()
   ) async throws -> ShareLink {
-    try await caller.get(.write("PATCH", "/events/\(event.wire)/links/\(id.wire)", edit, key: key))
+    try await caller.get(.write(.editLink(event, id), edit, key: key))
   }
 
   /// Revokes a link for good. Users who have joined stay.
@@ -47,7 +47,8 @@ public struct EventLinksAPI: Sendable {
   public func revoke(
     _ id: ShareLink.ID, of event: Event.ID, removingVisitors: Bool = false, key: IdempotencyKey = .random()
   ) async throws {
-    let query = removingVisitors ? [(name: "visitors", value: "remove")] : []
-    try await caller.send(.write("DELETE", "/events/\(event.wire)/links/\(id.wire)", query: query, key: key))
+    var call = APICall.write(.revokeLink(event, id), key: key)
+    if removingVisitors { call.query = [("visitors", "remove")] }
+    try await caller.send(call)
   }
 }

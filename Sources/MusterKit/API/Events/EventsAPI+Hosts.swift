@@ -9,21 +9,21 @@ extension EventsAPI {
   ///   `too-many-hosts`, `event-cancelled`, `event-archived`
   @discardableResult
   public func addHost(_ userID: User.ID, to id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("PUT", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+    try await caller.get(.write(.addHost(id, userID), key: key))
   }
 
   /// Removes a co-host of an event that the caller created, or takes an offer back, or leaves an event that the caller co-hosts.
   ///
   /// - Throws: ``MusterError``: `not-the-creator`, `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   public func removeHost(_ userID: User.ID, from id: Event.ID, key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/events/\(id.wire)/hosts/\(userID.wire)", key: key))
+    try await caller.send(.write(.removeHost(id, userID), key: key))
   }
 
   /// The open offers to host an event that the caller hosts, oldest first.
   ///
   /// - Throws: ``MusterError``: `event-not-found`, `not-a-host`
   public func hostOffers(of id: Event.ID) async throws -> [HostOffer] {
-    let page: Page<HostOffer> = try await caller.get(.get("/events/\(id.wire)/host-offers"))
+    let page: Page<HostOffer> = try await caller.get(.read(.listHostOffers(id)))
     return page.items
   }
 
@@ -37,8 +37,7 @@ extension EventsAPI {
   public func setAnswer(
     of guestID: Guest.ID, at id: Event.ID, to answer: Answer, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    try await caller.get(
-      .write("PUT", "/events/\(id.wire)/invitations/\(guestID.wire)", ["status": answer], key: key))
+    try await caller.get(.write(.setAnswer(id, guestID), ["status": answer], key: key))
   }
 
   /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies.
@@ -49,7 +48,7 @@ extension EventsAPI {
   ///   `event-archived`; `no-room` if the group is larger than the event
   @discardableResult
   public func approve(_ guestID: Guest.ID, at id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("POST", "/events/\(id.wire)/invitations/\(guestID.wire)/approve", key: key))
+    try await caller.get(.write(.approveGuest(id, guestID), key: key))
   }
 
   /// Reminds the guests who have not answered, each at most once a day.
@@ -58,7 +57,7 @@ extension EventsAPI {
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`, `answers-closed`
   @discardableResult
   public func remindGuests(of id: Event.ID, key: IdempotencyKey = .random()) async throws -> Int {
-    let reminded: Reminded = try await caller.get(.write("POST", "/events/\(id.wire)/reminders", key: key))
+    let reminded: Reminded = try await caller.get(.write(.remindGuests(id), key: key))
     return reminded.reminded
   }
 
@@ -67,7 +66,7 @@ extension EventsAPI {
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `invalid-fields`
   @discardableResult
   public func duplicate(_ id: Event.ID, as copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("POST", "/events/\(id.wire)/duplicate", copy, key: key))
+    try await caller.get(.write(.duplicateEvent(id), copy, key: key))
   }
 
   private struct Reminded: Decodable {

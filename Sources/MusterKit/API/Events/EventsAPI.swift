@@ -14,7 +14,7 @@ public struct EventsAPI: Sendable {
     limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
   ) async throws -> Page<Event> {
     let query = [("include", includeParticipants ? "participants" : nil)]
-    return try await caller.get(.page("/events", query, limit: limit, cursor: cursor))
+    return try await caller.get(.page(.listEvents, query, limit: limit, cursor: cursor))
   }
 
   /// The archive: events that ended more than a day ago, latest first.
@@ -22,19 +22,20 @@ public struct EventsAPI: Sendable {
     limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
   ) async throws -> Page<Event> {
     let query = [("when", "past"), ("include", includeParticipants ? "participants" : nil)]
-    return try await caller.get(.page("/events", query, limit: limit, cursor: cursor))
+    return try await caller.get(.page(.listEvents, query, limit: limit, cursor: cursor))
   }
 
   /// An event with its first 20 participants.
   ///
   /// - Throws: ``MusterError``: `event-not-found`
   public func get(_ id: Event.ID) async throws -> Event {
-    try await caller.get(.get("/events/\(id.wire)"))
+    try await caller.get(.read(.getEvent(id)))
   }
 
   /// Up to 100 events in the order of their ids, live or archived, without those that the caller may not see.
   public func find(_ ids: [Event.ID]) async throws -> [Event] {
-    let page: Page<Event> = try await caller.get(.get("/events", [("ids", ids.map(\.wire).joined(separator: ","))]))
+    let query = [("ids", ids.map(\.wire).joined(separator: ","))]
+    let page: Page<Event> = try await caller.get(.read(.listEvents, query))
     return page.items
   }
 
@@ -43,7 +44,7 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `invalid-fields`
   @discardableResult
   public func create(_ draft: EventDraft, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("POST", "/events", draft, key: key))
+    try await caller.get(.write(.createEvent, draft, key: key))
   }
 
   /// Changes an event that the caller hosts.
@@ -55,7 +56,7 @@ public struct EventsAPI: Sendable {
   public func edit(
     _ id: Event.ID, applying edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    var call = try APICall.write("PATCH", "/events/\(id.wire)", edit, key: key)
+    var call = try APICall.write(.editEvent(id), edit, key: key)
     call.headers["If-Match"] = version.map { "\"\($0)\"" }
     return try await caller.get(call)
   }
@@ -67,7 +68,7 @@ public struct EventsAPI: Sendable {
   public func cancel(
     _ id: Event.ID, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    var call = APICall.write("DELETE", "/events/\(id.wire)", key: key)
+    var call = APICall.write(.cancelEvent(id), key: key)
     call.headers["If-Match"] = version.map { "\"\($0)\"" }
     return try await caller.get(call)
   }
@@ -76,7 +77,7 @@ public struct EventsAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `event-not-found`
   public func guests(of id: Event.ID, limit: Int? = nil, cursor: String? = nil) async throws -> Page<Guest> {
-    try await caller.get(.page("/events/\(id.wire)/invitations", limit: limit, cursor: cursor))
+    try await caller.get(.page(.listGuests(id), limit: limit, cursor: cursor))
   }
 
   /// Invites friends: all of them, or nothing happens. Guests who are invited already keep their state.
@@ -85,8 +86,7 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `invalid-fields`, `not-a-host`, `event-not-found`, `event-cancelled`
   @discardableResult
   public func invite(_ userIDs: [User.ID], to id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(
-      .write("POST", "/events/\(id.wire)/invitations", ["userIds": userIDs.map(\.wire)], key: key))
+    try await caller.get(.write(.inviteToEvent(id), ["userIds": userIDs], key: key))
   }
 
   /// Withdraws a guest's invitation, or removes a visitor.
@@ -95,7 +95,7 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `event-cancelled`, `event-archived`
   @discardableResult
   public func withdraw(_ guestID: Guest.ID, from id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("DELETE", "/events/\(id.wire)/invitations/\(guestID.wire)", key: key))
+    try await caller.get(.write(.withdrawInvitation(id, guestID), key: key))
   }
 
   /// Answers the caller's invitation. If the event has no room for the caller and all plus-ones, or if others wait,
@@ -111,16 +111,14 @@ public struct EventsAPI: Sendable {
     _ answer: Answer, to id: Event.ID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
     let body = AnswerBody(status: answer, plusOnes: plusOnes)
-    return try await caller.get(.write("PUT", "/events/\(id.wire)/invitations/me", body, key: key))
+    return try await caller.get(.write(.answerInvitation(id), body, key: key))
   }
 
   /// The event as an iCalendar object (RFC 5545).
   ///
   /// - Throws: ``MusterError``: `event-not-found`
   public func calendar(of id: Event.ID) async throws -> String {
-    var call = APICall.get("/events/\(id.wire)/calendar.ics")
-    call.expected = .calendar
-    return String(decoding: try await caller.read(call), as: UTF8.self)
+    String(decoding: try await caller.bytes(of: .read(.getEventCalendar(id))), as: UTF8.self)
   }
 
   private struct AnswerBody: Encodable {

@@ -8,6 +8,6 @@ public struct InvitationsAPI: Sendable {
     status: GuestStatus? = nil, limit: Int? = nil, cursor: String? = nil, includeParticipants: Bool = false
   ) async throws -> Page<Invitation> {
     let query = [("status", status?.rawValue), ("include", includeParticipants ? "participants" : nil)]
-    return try await caller.get(.page("/invitations", query, limit: limit, cursor: cursor))
+    return try await caller.get(.page(.listInvitations, query, limit: limit, cursor: cursor))
   }
 }

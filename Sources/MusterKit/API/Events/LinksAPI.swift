@@ -1,5 +1,3 @@
-import Foundation
-
 /// Joining events through share links.
 public struct LinksAPI: Sendable {
   let caller: APICaller
@@ -11,8 +9,6 @@ public struct LinksAPI: Sendable {
   ///   `event-cancelled`, `event-archived`
   @discardableResult
   public func join(using token: String, key: IdempotencyKey = .random()) async throws -> Event {
-    let allowed = CharacterSet(charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    let part = token.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
-    return try await caller.get(.write("POST", "/links/\(part)/join", key: key))
+    try await caller.get(.write(.joinByLink(token), key: key))
   }
 }

@@ -7,7 +7,7 @@ public struct ProposalsAPI: Sendable {
 
   /// The user's proposals, newest first.
   public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Proposal> {
-    try await caller.get(.page("/proposals", limit: limit, cursor: cursor))
+    try await caller.get(.page(.listProposals, limit: limit, cursor: cursor))
   }
 
   /// Makes the visitor's answer the user's own, or the user a co-host.
@@ -15,13 +15,13 @@ public struct ProposalsAPI: Sendable {
   /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`, `too-many-hosts`
   @discardableResult
   public func accept(_ id: Proposal.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write("POST", "/proposals/\(id.wire)/accept", key: key))
+    try await caller.get(.write(.acceptProposal(id), key: key))
   }
 
   /// Refuses the visitor's answer, whose party leaves, or the offer.
   ///
   /// - Throws: ``MusterError``: `proposal-not-found`, `event-cancelled`, `event-archived`
   public func decline(_ id: Proposal.ID, key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("POST", "/proposals/\(id.wire)/decline", key: key))
+    try await caller.send(.write(.declineProposal(id), key: key))
   }
 }

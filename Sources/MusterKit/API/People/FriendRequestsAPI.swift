@@ -9,14 +9,14 @@ public struct FriendRequestsAPI: Sendable {
     _ direction: RequestDirection = .incoming, limit: Int? = nil, cursor: String? = nil
   ) async throws -> Page<FriendRequest> {
     try await caller.get(
-      .page("/friend-requests", [("direction", direction.rawValue)], limit: limit, cursor: cursor))
+      .page(.listFriendRequests, [("direction", direction.rawValue)], limit: limit, cursor: cursor))
   }
 
   /// A request that the caller has sent or received, in any state.
   ///
   /// - Throws: ``MusterError``: `friend-request-not-found`
   public func get(_ id: FriendRequest.ID) async throws -> FriendRequest {
-    try await caller.get(.get("/friend-requests/\(id.wire)"))
+    try await caller.get(.read(.getFriendRequest(id)))
   }
 
   /// Asks a user to be friends.
@@ -26,7 +26,7 @@ public struct FriendRequestsAPI: Sendable {
   ///   `retryAfter` that may be days
   @discardableResult
   public func send(to userID: User.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write("POST", "/friend-requests", ["receiverId": userID.wire], key: key))
+    try await caller.get(.write(.sendFriendRequest, ["receiverId": userID], key: key))
   }
 
   /// Accepts a request that the caller received. Accepting again returns the same.
@@ -34,7 +34,7 @@ public struct FriendRequestsAPI: Sendable {
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
   public func accept(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write("POST", "/friend-requests/\(id.wire)/accept", key: key))
+    try await caller.get(.write(.acceptFriendRequest(id), key: key))
   }
 
   /// Declines a request that the caller received. The sender is not notified.
@@ -42,7 +42,7 @@ public struct FriendRequestsAPI: Sendable {
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
   public func decline(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write("POST", "/friend-requests/\(id.wire)/decline", key: key))
+    try await caller.get(.write(.declineFriendRequest(id), key: key))
   }
 
   /// Cancels a request that the caller sent.
@@ -50,6 +50,6 @@ public struct FriendRequestsAPI: Sendable {
   /// - Throws: ``MusterError``: `friend-request-not-found`, `friend-request-closed`
   @discardableResult
   public func cancel(_ id: FriendRequest.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write("DELETE", "/friend-requests/\(id.wire)", key: key))
+    try await caller.get(.write(.cancelFriendRequest(id), key: key))
   }
 }

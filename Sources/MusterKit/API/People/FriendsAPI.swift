@@ -12,11 +12,11 @@ public struct FriendsAPI: Sendable {
 
   /// The collection `friends`, newest first.
   public func list(limit: Int? = nil, cursor: String? = nil) async throws -> Page<Friend> {
-    try await caller.get(.page("/friends", limit: limit, cursor: cursor))
+    try await caller.get(.page(.listFriends, limit: limit, cursor: cursor))
   }
 
   /// Ends a friendship. Succeeds even if the two are not friends.
   public func end(with userID: User.ID, key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write("DELETE", "/friends/\(userID.wire)", key: key))
+    try await caller.send(.write(.endFriendship(userID), key: key))
   }
 }

@@ -38,6 +38,6 @@ public struct ReportsAPI: Sendable {
   }
 
   private func send(_ members: [String: String?], _ key: IdempotencyKey) async throws -> Report {
-    try await caller.get(.write("POST", "/reports", members.compactMapValues { $0 }, key: key))
+    try await caller.get(.write(.report, members.compactMapValues { $0 }, key: key))
   }
 }

@@ -8,12 +8,13 @@ public struct UsersAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `user-not-found`
   public func find(_ id: User.ID) async throws -> PublicProfile {
-    try await caller.get(.get("/users/\(id.wire)"))
+    try await caller.get(.read(.getUser(id)))
   }
 
   /// Up to 100 users in the order of their ids, without those whom the caller may not see.
   public func find(_ ids: [User.ID]) async throws -> [Person] {
-    let page: Page<Person> = try await caller.get(.get("/users", [("ids", ids.map(\.wire).joined(separator: ","))]))
+    let query = [("ids", ids.map(\.wire).joined(separator: ","))]
+    let page: Page<Person> = try await caller.get(.read(.searchUsers, query))
     return page.items
   }
 
@@ -21,14 +22,14 @@ public struct UsersAPI: Sendable {
   /// include the caller.
   public func search(for query: String, limit: Int? = nil) async throws -> [Person] {
     let page: Page<Person> = try await caller.get(
-      .get("/users", [("query", query), ("limit", limit.map(String.init))]))
+      .read(.searchUsers, [("query", query), ("limit", limit.map(String.init))]))
     return page.items
   }
 
   /// Friends of friends, those with the most mutual friends first.
   public func recommended(limit: Int? = nil) async throws -> [Recommendation] {
     let page: Page<Recommendation> = try await caller.get(
-      .get("/users/recommended", [("limit", limit.map(String.init))]))
+      .read(.listRecommendedUsers, [("limit", limit.map(String.init))]))
     return page.items
   }
 }

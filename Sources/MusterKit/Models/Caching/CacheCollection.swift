@@ -16,8 +16,8 @@ public enum CacheCollection: String, CaseIterable, Codable, Sendable, CodingKeyR
 extension CacheCollection {
   /// All that the store and the calls know of a collection.
   struct Facts: Sendable {
-    /// Of its GET.
-    let path: String
+    /// Its GET.
+    let route: Route
     let query: [(name: String, value: String?)]
     /// The way to the key in an item: to its own id, or to that of the user or event that it is about. Nil for a single
     /// object.
@@ -36,39 +36,39 @@ extension CacheCollection {
 
   private var making: Facts {
     switch self {
-    case .profile: .object("/users/me", \.profile) { $0.profile }
-    case .friends: .list("/friends", key: "user", "id", in: \.friends) { $0.friends }
-    case .friendRequests: .list("/friend-requests", .incoming, key: "id", in: \.friendRequests) { $0.friendRequests }
+    case .profile: .object(.getMe, \.profile) { $0.profile }
+    case .friends: .list(.listFriends, key: "user", "id", in: \.friends) { $0.friends }
+    case .friendRequests: .list(.listFriendRequests, .incoming, key: "id", in: \.friendRequests) { $0.friendRequests }
     case .sentFriendRequests:
-      .list("/friend-requests", .sent, key: "id", in: \.sentFriendRequests) { $0.sentFriendRequests }
-    case .events: .list("/events", key: "id", in: \.events) { $0.events }
-    case .invitations: .list("/invitations", key: "event", "id", in: \.invitations) { $0.invitations }
-    case .blocks: .list("/blocks", key: "user", "id", in: \.blocks) { $0.blocks }
-    case .notifications: .list("/notifications", key: "id", in: \.notifications) { $0.notifications }
+      .list(.listFriendRequests, .sent, key: "id", in: \.sentFriendRequests) { $0.sentFriendRequests }
+    case .events: .list(.listEvents, key: "id", in: \.events) { $0.events }
+    case .invitations: .list(.listInvitations, key: "event", "id", in: \.invitations) { $0.invitations }
+    case .blocks: .list(.listBlocks, key: "user", "id", in: \.blocks) { $0.blocks }
+    case .notifications: .list(.listNotifications, key: "id", in: \.notifications) { $0.notifications }
     case .notificationPreferences:
-      .object("/notification-preferences", \.notificationPreferences) { $0.notificationPreferences }
+      .object(.getNotificationPreferences, \.notificationPreferences) { $0.notificationPreferences }
     }
   }
 }
 
 extension CacheCollection.Facts {
   fileprivate static func list<Item: Decodable & Sendable & Hashable>(
-    _ path: String, _ direction: RequestDirection? = nil, key: String...,
+    _ route: Route, _ direction: RequestDirection? = nil, key: String...,
     in list: any WritableKeyPath<Lists, [Item]?> & Sendable,
     shownBy shown: @escaping @MainActor @Sendable (MusterStore) -> StoredList<Item>
   ) -> Self {
     Self(
-      path: path, query: direction.map { [("direction", $0.rawValue)] } ?? [], key: key,
+      route: route, query: direction.map { [("direction", $0.rawValue)] } ?? [], key: key,
       set: { $0[keyPath: list] = $1?.models() }, take: { $0[keyPath: list] = $1[keyPath: list] },
       show: { shown($0).show($1[keyPath: list], $2) })
   }
 
   fileprivate static func object<Object: Decodable & Sendable & Hashable>(
-    _ path: String, _ object: any WritableKeyPath<Lists, Object?> & Sendable,
+    _ route: Route, _ object: any WritableKeyPath<Lists, Object?> & Sendable,
     shownBy shown: @escaping @MainActor @Sendable (MusterStore) -> StoredObject<Object>
   ) -> Self {
     Self(
-      path: path, query: [], key: nil,
+      route: route, query: [], key: nil,
       set: { (lists, copy) in
         let objects: [Object]? = copy?.models()
         lists[keyPath: object] = objects?.first

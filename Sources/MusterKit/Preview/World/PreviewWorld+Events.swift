@@ -4,55 +4,71 @@ extension PreviewWorld {
   private static let participantsShown = 20
   private static let participantsListed = 5
 
-  mutating func event(_ request: PreviewRequest) throws -> TransportResponse {
-    let words = request.words
-    guard words.count > 1 else {
-      guard request.method == "POST" else { return try listEvents(request) }
-      let id: Event.ID = newID()
-      try perform(.createEvent(try request.read(defaults: ["inviteeIds": .array([])]), temporaryID: id))
-      return try shown(id, status: 201)
-    }
-    let id: Event.ID = try request.id(1, else: .eventNotFound)
-    switch (request.method, words.count > 2 ? words[2] : "", words.count > 3 ? words[3] : "") {
-    case ("GET", "", _): break
-    case ("GET", "invitations", _):
-      _ = try lists.event(id)
-      return try list((lists.surroundings?.guests[id] ?? []).sorted { $0.id.wire < $1.id.wire }, request)
-    case ("GET", "calendar.ics", _): return try exported(request, else: .eventNotFound)
-    case ("GET", "host-offers", ""):
-      _ = try lists.hostedEvent(id)
-      return try list([HostOffer](), request)
-    case (_, "links", _): return try links(of: id, request)
-    case ("POST", "reminders", ""):
-      // Each guest is reminded once a day.
-      let new = Set(try lists.reminded(of: id, at: now)).subtracting(reminded[id] ?? [])
-      reminded[id, default: []].formUnion(new)
-      return try .json(["reminded": new.count])
-    case ("POST", "duplicate", ""):
-      let copy: Event.ID = newID()
-      try lists.duplicate(id, try request.read(defaults: ["invite": .bool(false)]), as: copy, now)
-      return try shown(copy, status: 201)
-    case ("PUT", "hosts", _): try lists.checkOffer(to: request.id(3, else: .userNotFound), at: id)
-    case ("DELETE", "hosts", _):
-      try lists.removeHost(request.id(3, else: .userNotFound), from: id)
-      return .noContent
-    case ("PUT", "invitations", "me"):
-      let answer: AnswerBody = try request.read()
-      try perform(.answer(answer.status, to: id, plusOnes: answer.plusOnes))
-    case ("PUT", "invitations", _):
-      let answer: AnswerBody = try request.read()
-      try lists.setAnswer(answer.status, of: request.id(3, else: .guestNotFound), at: id, now)
-    case ("POST", "invitations", ""):
-      let body: [String: [User.ID]] = try request.read()
-      try perform(.invite(body["userIds"] ?? [], to: id))
-    case ("POST", "invitations", _): try lists.approve(request.id(3, else: .guestNotFound), at: id, now)
-    case ("DELETE", "invitations", _): try perform(.withdraw(request.id(3, else: .userNotFound), from: id))
-    case ("PATCH", "", _):
-      try perform(.editEvent(id, applying: try request.read(), ifVersion: version(of: id, in: request)))
-    case ("DELETE", "", _): try perform(.cancelEvent(id, ifVersion: version(of: id, in: request)))
-    default: throw Problem.missing(.routeNotFound)
-    }
+  mutating func createEvent(_ request: PreviewRequest) throws -> TransportResponse {
+    let id: Event.ID = newID()
+    try perform(.createEvent(try request.read(defaults: ["inviteeIds": .array([])]), temporaryID: id))
+    return try shown(id, status: 201)
+  }
+
+  mutating func duplicate(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    let copy: Event.ID = newID()
+    try lists.duplicate(id, try request.read(defaults: ["invite": .bool(false)]), as: copy, now)
+    return try shown(copy, status: 201)
+  }
+
+  // MARK: Guests
+
+  func listGuests(of id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    _ = try lists.event(id)
+    return try list((lists.surroundings?.guests[id] ?? []).sorted { $0.id.wire < $1.id.wire }, request)
+  }
+
+  mutating func invite(to id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    let body: [String: [User.ID]] = try request.read()
+    return try shown(id, after: .invite(body["userIds"] ?? [], to: id))
+  }
+
+  mutating func answer(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    let answer: AnswerBody = try request.read()
+    return try shown(id, after: .answer(answer.status, to: id, plusOnes: answer.plusOnes))
+  }
+
+  mutating func setAnswer(
+    of guest: Guest.ID, at id: Event.ID, _ request: PreviewRequest
+  ) throws -> TransportResponse {
+    let answer: AnswerBody = try request.read()
+    try lists.setAnswer(answer.status, of: guest, at: id, now)
     return try shown(id)
+  }
+
+  mutating func approve(_ guest: Guest.ID, at id: Event.ID) throws -> TransportResponse {
+    try lists.approve(guest, at: id, now)
+    return try shown(id)
+  }
+
+  /// Each guest is reminded once a day.
+  mutating func remindGuests(of id: Event.ID) throws -> TransportResponse {
+    let new = Set(try lists.reminded(of: id, at: now)).subtracting(reminded[id] ?? [])
+    reminded[id, default: []].formUnion(new)
+    return try .json(["reminded": new.count])
+  }
+
+  // MARK: Hosts
+
+  /// Offers are made to others, and the demo's lists do not show them.
+  mutating func addHost(_ user: User.ID, to id: Event.ID) throws -> TransportResponse {
+    try lists.checkOffer(to: user, at: id)
+    return try shown(id)
+  }
+
+  mutating func removeHost(_ user: User.ID, from id: Event.ID) throws -> TransportResponse {
+    try lists.removeHost(user, from: id)
+    return .noContent
+  }
+
+  func listHostOffers(of id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    _ = try lists.hostedEvent(id)
+    return try list([HostOffer](), request)
   }
 
   private struct AnswerBody: Decodable {
@@ -61,17 +77,18 @@ extension PreviewWorld {
   }
 
   /// The event's own version if the request names it, and otherwise another one that it names.
-  private func version(of id: Event.ID, in request: PreviewRequest) throws -> Int? {
+  func version(of id: Event.ID, in request: PreviewRequest) throws -> Int? {
     guard let versions = request.versions else { return nil }
     let mine = try lists.event(id).version
     return versions.contains(mine) ? mine : versions.first ?? 0
   }
 
-  private func shown(_ id: Event.ID, status: Int = 200) throws -> TransportResponse {
-    try .json(withParticipants(lists.event(id), atMost: Self.participantsShown), status: status)
+  mutating func shown(_ id: Event.ID, after write: Write? = nil, status: Int = 200) throws -> TransportResponse {
+    if let write { try perform(write) }
+    return try .json(withParticipants(lists.event(id), atMost: Self.participantsShown), status: status)
   }
 
-  func invitations(_ request: PreviewRequest) throws -> TransportResponse {
+  func listInvitations(_ request: PreviewRequest) throws -> TransportResponse {
     let invitations = lists.invitations ?? []
     if let status = request.query["status"] {
       return try list(invitations.filter { $0.status.rawValue == status }, request)
@@ -85,7 +102,7 @@ extension PreviewWorld {
     return try list(shown, request)
   }
 
-  private func listEvents(_ request: PreviewRequest) throws -> TransportResponse {
+  func listEvents(_ request: PreviewRequest) throws -> TransportResponse {
     let past = lists.surroundings?.past ?? []
     var shown = request.query["when"] == "past" ? past : lists.events ?? []
     if let ids: [Event.ID] = request.ids() { shown = ids.compactMap { try? lists.event($0) } }
@@ -107,22 +124,25 @@ extension PreviewWorld {
     return event
   }
 
-  private mutating func links(of event: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
-    guard request.words.count > 3 else {
-      guard request.method == "POST" else { return try list(lists.links(of: event), request) }
-      let id: ShareLink.ID = newID()
-      let url = export.baseURL.appendingPathComponent("e/\(id.wire)")
-      let draft: ShareLinkDraft = try request.read(defaults: ["shows": .string(ShareLink.Shows.counts.rawValue)])
-      return try .json(lists.createLink(draft, id: id, url: url, at: event, now), status: 201)
-    }
-    let id: ShareLink.ID = try request.id(3, else: .linkNotFound)
-    switch request.method {
-    case "PATCH": return try .json(lists.editLink(id, of: event, try request.read(), now))
-    case "DELETE":
-      let removesVisitors = request.query["visitors"] == "remove"
-      try lists.revokeLink(id, of: event, removingVisitors: removesVisitors, now)
-      return .noContent
-    default: return try .json(lists.link(id, of: event))
-    }
+  // MARK: Links
+
+  mutating func createLink(to event: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    let id: ShareLink.ID = newID()
+    let url = export.baseURL.appendingPathComponent("e/\(id.wire)")
+    let draft: ShareLinkDraft = try request.read(defaults: ["shows": .string(ShareLink.Shows.counts.rawValue)])
+    return try .json(lists.createLink(draft, id: id, url: url, at: event, now), status: 201)
+  }
+
+  mutating func revokeLink(
+    _ id: ShareLink.ID, of event: Event.ID, _ request: PreviewRequest
+  ) throws -> TransportResponse {
+    let removesVisitors = request.query["visitors"] == "remove"
+    try lists.revokeLink(id, of: event, removingVisitors: removesVisitors, now)
+    return .noContent
+  }
+
+  func join(by token: String) throws -> TransportResponse {
+    try lists.checkJoining(by: token)
+    return .noContent
   }
 }

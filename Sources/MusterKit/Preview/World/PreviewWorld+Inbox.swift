@@ -1,21 +1,20 @@
 import Foundation
 
 extension PreviewWorld {
-  mutating func inbox(_ request: PreviewRequest) throws -> TransportResponse {
-    switch (request.method, request.words.joined(separator: "/")) {
-    case ("GET", "notifications") where request.query["unread"] == "true":
-      return try list((lists.notifications ?? []).filter { $0.readAt == nil }, request, unread: unread)
-    case ("GET", "notifications"): return try list(.notifications, request)
-    case ("POST", "notifications/read"):
-      try perform(.markRead(marked(try request.read())))
-      return try .json(["unread": unread])
-    case ("GET", "notification-preferences"): return try .json(lists.notificationPreferences)
-    case ("PUT", "notification-preferences"):
-      try perform(.setPreferences(try request.read()))
-      settle()
-      return try .json(lists.notificationPreferences)
-    default: throw Problem.missing(.routeNotFound)
-    }
+  func listNotifications(_ request: PreviewRequest) throws -> TransportResponse {
+    guard request.query["unread"] == "true" else { return try list(.notifications, request) }
+    return try list((lists.notifications ?? []).filter { $0.readAt == nil }, request, unread: unread)
+  }
+
+  mutating func markRead(_ request: PreviewRequest) throws -> TransportResponse {
+    try perform(.markRead(marked(try request.read())))
+    return try .json(["unread": unread])
+  }
+
+  mutating func setPreferences(_ request: PreviewRequest) throws -> TransportResponse {
+    try perform(.setPreferences(try request.read()))
+    settle()
+    return try .json(lists.notificationPreferences)
   }
 
   var unread: Int { (lists.notifications ?? []).count { $0.readAt == nil } }

@@ -22,7 +22,7 @@ struct PreviewWorld: Sendable {
   /// - Throws: an error of Foundation if the export is not complete.
   init(_ export: PreviewExport) throws {
     self.export = export
-    let devices: Page<Device> = try export.read("/devices")
+    let devices: Page<Device> = try export.read(.listDevices)
     self.devices = devices.items
     (lists, stamps) = try export.lists()
     settled = lists
@@ -95,37 +95,36 @@ extension PreviewExport {
   fileprivate func lists() throws -> (lists: Lists, stamps: [CacheCollection: Stamp]) {
     var lists = Lists()
     var stamps: [CacheCollection: Stamp] = [:]
-    func items<Item: Codable & Sendable>(_ path: String, _ collection: CacheCollection? = nil) throws -> [Item] {
-      let page: Page<Item> = try read(path)
+    func items<Item: Codable & Sendable>(
+      _ route: Route, _ query: String? = nil, _ collection: CacheCollection? = nil
+    ) throws -> [Item] {
+      let page: Page<Item> = try read(route, query)
       if let collection { stamps[collection] = page.timestamp }
       return page.items
     }
-    let profile: User = try read("/users/me")
-    let preferences: NotificationPreferences = try read("/notification-preferences")
+    let profile: User = try read(.getMe)
+    let preferences: NotificationPreferences = try read(.getNotificationPreferences)
     (lists.profile, lists.notificationPreferences) = (profile, preferences)
     (stamps[.profile], stamps[.notificationPreferences]) = (profile.timestamp, preferences.timestamp)
-    lists.friends = try items("/friends", .friends)
-    lists.friendRequests = try items("/friend-requests?direction=incoming", .friendRequests)
-    lists.sentFriendRequests = try items("/friend-requests?direction=sent", .sentFriendRequests)
-    lists.events = try items("/events", .events)
-    lists.invitations = try items("/invitations", .invitations)
-    lists.blocks = try items("/blocks", .blocks)
-    lists.notifications = try items("/notifications", .notifications)
+    lists.friends = try items(.listFriends, nil, .friends)
+    lists.friendRequests = try items(.listFriendRequests, "direction=incoming", .friendRequests)
+    lists.sentFriendRequests = try items(.listFriendRequests, "direction=sent", .sentFriendRequests)
+    lists.events = try items(.listEvents, nil, .events)
+    lists.invitations = try items(.listInvitations, nil, .invitations)
+    lists.blocks = try items(.listBlocks, nil, .blocks)
+    lists.notifications = try items(.listNotifications, nil, .notifications)
     var surroundings = Surroundings()
-    surroundings.past = try items("/events?when=past")
-    surroundings.recommended = try items("/users/recommended")
+    surroundings.past = try items(.listEvents, "when=past")
+    surroundings.recommended = try items(.listRecommendedUsers)
     for event in (lists.events ?? []) + surroundings.past {
-      let path = "/events/\(event.id.wire)"
-      surroundings.guests[event.id] = try items("\(path)/invitations")
-      let hasLinks = call("GET", "/api/v1\(path)/links") != nil
-      if hasLinks { surroundings.links[event.id] = try items("\(path)/links") }
+      surroundings.guests[event.id] = try items(.listGuests(event.id))
     }
-    for call in calls where call.method == "GET" && call.status == 200 {
-      guard call.path.hasPrefix("/api/v1/users/"), UUID(uuidString: String(call.path.dropFirst(14))) != nil else {
-        continue
+    for call in calls where call.status == 200 {
+      switch call.route {
+      case .listLinks(let event): surroundings.links[event] = try items(.listLinks(event))
+      case .getUser(let user) where user != profile.id: surroundings.people[user] = try read(.getUser(user))
+      default: break
       }
-      let person: PublicProfile = try read(String(call.path.dropFirst(7)))
-      if person.id != profile.id { surroundings.people[person.id] = person }
     }
     lists.surroundings = surroundings
     return (lists, stamps)
