@@ -29,6 +29,7 @@ struct Generate {
     let schemas = try Schemas(document, operations)
     return [
       ("\(service)/Operation.swift", operationsFile(operations)),
+      ("\(service)/Responses.swift", try Responses(schemas).file()),
       ("\(client)/Models.swift", try Models(schemas).file()),
       ("\(client)/Words.swift", try Words(schemas).file()),
       ("\(client)/Problem+Slug.swift", try slugsFile(of: document)),

@@ -35,26 +35,13 @@ struct Models {
     }
   }
 
-  /// Several schemas may be one model, such as an event and an event in a list.
-  private var models: [(name: String, schemas: [String])] {
-    var order: [String] = []
-    var parts: [String: [String]] = [:]
-    for name in schemas.names {
-      guard let schema = schemas[name], !schemas.isHand(name), schemas.isObject(schema),
-        schemas.inResponses.contains(name) || schemas.inRequests.contains(name)
-      else { continue }
-      let swift = schemas.swiftName(name)
-      guard !swift.contains("<"), swift != "-" else { continue }
-      if parts[swift] == nil { order.append(swift) }
-      parts[swift, default: []].append(name)
-    }
-    return order.map { ($0, parts[$0] ?? []) }
-  }
-
   /// The text of the file with all models.
   func file() throws -> String {
     var text = SwiftText()
     text.line("import Foundation")
+    let models = schemas.models { name in
+      !schemas.isHand(name) && (schemas.inResponses.contains(name) || schemas.inRequests.contains(name))
+    }
     for (name, parts) in models {
       text.blank()
       try write(name, parts, to: &text)

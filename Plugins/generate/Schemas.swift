@@ -9,12 +9,20 @@ struct Schemas {
   /// The schemas that responses, or requests, lead to.
   private(set) var inResponses: Set<String> = []
   private(set) var inRequests: Set<String> = []
+  /// Those that the service writes as JSON: in responses, also outside of the API, and in webhooks.
+  private(set) var written: Set<String> = []
 
   init(_ document: Document, _ operations: [Operation]) throws {
     self.document = document
     let entries = document.entries("components", "schemas")
     names = entries.map(\.name)
     byName = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0.node) })
+    for operation in operations {
+      for (_, response) in operation.node["responses"]?.entries ?? [] { try collectJSON(of: response) }
+    }
+    for operation in document.entries("webhooks").flatMap(\.node.entries) {
+      try operation.node["requestBody"].map { try collectJSON(of: $0) }
+    }
     for operation in operations where operation.path.hasPrefix("/api/") {
       if let schema = operation.body?.schema, operation.body?.types == ["application/json"] {
         collect(schema, into: \.inRequests)
@@ -35,6 +43,12 @@ struct Schemas {
     node["$ref"]?.string.map { String($0.split(separator: "/").last ?? "") }
   }
 
+  private mutating func collectJSON(of body: Node) throws {
+    for (type, content) in try document.resolved(body)["content"]?.entries ?? [] where type.hasSuffix("json") {
+      content["schema"].map { collect($0, into: \.written) }
+    }
+  }
+
   private mutating func collect(_ node: Node, into set: WritableKeyPath<Schemas, Set<String>>) {
     if let name = Self.reference(node) {
       guard self[keyPath: set].insert(name).inserted, let schema = byName[name] else { return }
@@ -51,7 +65,21 @@ struct Schemas {
     for value in node.sequence ?? [] { collect(value, into: set) }
   }
 
-  // MARK: Members
+  // MARK: Objects
+
+  /// The objects with members of their own, except pages. Several schemas may be one type, such as an event and an event
+  /// in a list.
+  func models(where isWanted: (String) -> Bool) -> [(name: String, schemas: [String])] {
+    var order: [String] = []
+    var parts: [String: [String]] = [:]
+    for name in names where byName[name].map(isObject) == true && isWanted(name) {
+      let swift = swiftName(name)
+      guard !swift.contains("<") else { continue }
+      if parts[swift] == nil { order.append(swift) }
+      parts[swift, default: []].append(name)
+    }
+    return order.map { ($0, parts[$0] ?? []) }
+  }
 
   /// A member of an object.
   struct Member {
@@ -63,12 +91,15 @@ struct Schemas {
   /// The members of an object, those of its `allOf` included, in order.
   func members(of schema: Node) -> [Member] {
     let schema = Self.reference(schema).flatMap { byName[$0] } ?? schema
-    let parts = schema["allOf"]?.sequence ?? []
+    return (schema["allOf"]?.sequence ?? []).flatMap(members) + ownMembers(of: schema)
+  }
+
+  /// Those of its `allOf` not included.
+  func ownMembers(of schema: Node) -> [Member] {
     let required = Set(schema["required"]?.texts ?? [])
-    let own = (schema["properties"]?.entries ?? []).map {
+    return (schema["properties"]?.entries ?? []).map {
       Member(name: $0.name, schema: $0.node, isRequired: required.contains($0.name))
     }
-    return parts.flatMap(members) + own
   }
 
   /// Whether the schema is an object with members of its own, and not only a map.

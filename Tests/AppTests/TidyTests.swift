@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Words to avoid in guides, messages, comments and names of tests. CONTRIBUTING.md says why.
+/// Words to avoid in guides, messages, comments and names of tests; CONTRIBUTING.md says why. Also code to avoid.
 @Suite struct TidyTests {
   /// Regular expressions, in any case, and what to write instead.
   private static let words = [
@@ -108,5 +108,15 @@ import Testing
       return Self.isProse(after: line[..<range.lowerBound], of: "File.swift")
     }
     #expect(found == isFound)
+  }
+
+  /// A response that is written by hand leaves its function without a caller.
+  @Test func `every generated function writes responses`() {
+    let texts = Self.texts().filter { $0.path.contains("/Sources/App/") }
+    let generated = texts.filter { $0.path.hasSuffix("/HTTP/Generated/Responses.swift") }.map(\.text).joined()
+    let functions = Set(generated.matches(of: /mutating func (\w+)\(/).map(\.1))
+    #expect(functions.count > 30)
+    let called = texts.reduce(into: Set<Substring>()) { $0.formUnion($1.text.matches(of: /json\.(\w+)\(/).map(\.1)) }
+    #expect(functions.subtracting(called).isEmpty)
   }
 }

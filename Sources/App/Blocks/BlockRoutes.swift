@@ -43,9 +43,6 @@ struct BlockRoutes {
 
 extension Block: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("user", person)
-      $0.member("since", since)
-    }
+    json.block(user: person, since: since)
   }
 }

@@ -8,51 +8,24 @@ extension Event: JSONWritable {
   }
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("title", plan.title)
-      $0.member("note", plan.note)
-      $0.member("startTime", plan.startTime)
-      $0.member("endTime", plan.endTime)
-      $0.member("timeZone", plan.timeZone)
-      $0.member("location", plan.location)
-      $0.member("capacity", plan.capacity)
-      $0.member("maxPlusOnes", plan.maxPlusOnes)
-      $0.member("status", status.rawValue)
-      $0.member("creator", creator)
-      $0.member("hosts", hosts)
-      $0.member("version", version)
-      $0.member("createdAt", createdAt)
-      $0.member("updatedAt", updatedAt)
-      $0.member("myRole", myRole.rawValue)
-      $0.member("myStatus", myStatus)
-      $0.member("myPlusOnes", myPlusOnes)
-      $0.member("answerBy", plan.answerBy)
-      if showsCounts { $0.member("counts", counts) }
-      if let participants { $0.member("participants", participants) }
-    }
+    json.event(
+      id: id, title: plan.title, note: plan.note, startTime: plan.startTime, endTime: plan.endTime,
+      timeZone: plan.timeZone, location: plan.location, capacity: plan.capacity, maxPlusOnes: plan.maxPlusOnes,
+      status: status, creator: creator, hosts: hosts, version: version, createdAt: createdAt, updatedAt: updatedAt,
+      myRole: myRole, myStatus: Word(rawValue: myStatus), myPlusOnes: myPlusOnes, answerBy: plan.answerBy,
+      counts: showsCounts ? counts : nil, participants: participants)
   }
 }
 
 extension Event.Location: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("name", name)
-      $0.member("latitude", latitude)
-      $0.member("longitude", longitude)
-    }
+    json.location(name: name, latitude: latitude, longitude: longitude)
   }
 }
 
 extension Event.Counts: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("invited", invited)
-      $0.member("going", going)
-      $0.member("maybe", maybe)
-      $0.member("declined", declined)
-      $0.member("waitlisted", waitlisted)
-      $0.member("pending", pending)
-    }
+    json.counts(
+      invited: invited, going: going, maybe: maybe, declined: declined, waitlisted: waitlisted, pending: pending)
   }
 }

@@ -94,22 +94,13 @@ struct FriendRoutes {
 
 extension Friend: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("user", person)
-      $0.member("since", since)
-    }
+    json.friend(user: person, since: since)
   }
 }
 
 extension FriendRequest: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("sender", sender)
-      $0.member("receiver", receiver)
-      $0.member("status", status.rawValue)
-      $0.member("filtered", isFiltered)
-      $0.member("createdAt", createdAt)
-    }
+    json.friendRequest(
+      id: id, sender: sender, receiver: receiver, status: status, filtered: isFiltered, createdAt: createdAt)
   }
 }

@@ -37,7 +37,7 @@ struct HealthRoutes {
 
   /// The process is running and can respond.
   @Sendable func live(_ request: Request, _ context: Context) async throws -> Response {
-    .json(Health(status: "live"))
+    .json(Health(status: .live))
   }
 
   /// The process can serve requests: it is not stopping; the database responds, has all migrations of this release and
@@ -47,7 +47,7 @@ struct HealthRoutes {
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
     guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
     guard endedSessions.isFresh else { throw AppError.databaseUnavailable }
-    return .json(Health(status: "ready"))
+    return .json(Health(status: .ready))
   }
 
   /// - Throws: 503 if the database is unavailable, or does not respond in time.
@@ -94,9 +94,13 @@ extension AppError {
 }
 
 private struct Health: JSONWritable {
-  let status: String
+  enum Status: String {
+    case live, ready
+  }
+
+  let status: Status
 
   func write(to json: inout JSONWriter) {
-    json.object { $0.member("status", status) }
+    json.health(status: status)
   }
 }

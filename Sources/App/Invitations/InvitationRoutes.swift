@@ -77,23 +77,12 @@ extension Fields.Rule where Value == Int {
 
 extension Invitation: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("event", event)
-      $0.member("status", status.rawValue)
-      $0.member("invitedAt", invitedAt)
-    }
+    json.invitation(event: event, status: status, invitedAt: invitedAt)
   }
 }
 
 extension Guest: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("user", person)
-      $0.member("name", name)
-      $0.member("status", status.rawValue)
-      $0.member("plusOnes", plusOnes)
-      $0.member("answeredAt", answeredAt)
-    }
+    json.guest(id: id, user: person, name: name, status: status, plusOnes: plusOnes, answeredAt: answeredAt)
   }
 }

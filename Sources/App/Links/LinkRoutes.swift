@@ -93,19 +93,9 @@ private struct ShownLink: JSONWritable {
   let url: String?
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", link.id)
-      $0.member("url", url)
-      $0.member("kind", link.settings.kind.rawValue)
-      $0.member("shows", link.settings.shows.rawValue)
-      $0.member("expiresAt", link.settings.expiresAt)
-      $0.member("maxGuests", link.settings.maxGuests)
-      $0.member("maxPlusOnes", link.settings.maxPlusOnes)
-      $0.member("email", link.settings.email.rawValue)
-      $0.member("approval", link.settings.approval)
-      $0.member("joined", link.joined)
-      $0.member("unmailed", link.unmailed)
-      $0.member("createdAt", link.createdAt)
-    }
+    json.shareLink(
+      id: link.id, url: url, kind: link.settings.kind, shows: link.settings.shows, expiresAt: link.settings.expiresAt,
+      maxGuests: link.settings.maxGuests, maxPlusOnes: link.settings.maxPlusOnes, email: link.settings.email,
+      approval: link.settings.approval, joined: link.joined, unmailed: link.unmailed, createdAt: link.createdAt)
   }
 }

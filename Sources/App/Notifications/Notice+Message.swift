@@ -16,13 +16,8 @@ extension Notice {
       case .string(let type)? = members["type"], let sentence = Self.sentence(of: type, members, at: time)
     else { return payload }
     var json = JSONWriter()
-    json.object {
-      $0.member("message", sentence.text)
-      $0.member("locKey", sentence.key(ofType: type))
-      $0.member("locArgs", sentence.args)
-      $0.raw(",")
-      $0.raw(String(payload.text.dropFirst().dropLast()))
-    }
+    json.notificationContent(
+      message: sentence.text, locKey: sentence.key(ofType: type), locArgs: sentence.args, payload: payload)
     return JSONDocument(json.text)
   }
 

@@ -267,19 +267,12 @@ struct Notice: Sendable {
 
 extension Notice.FieldChange: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("field", field)
-      $0.member("old", old)
-      $0.member("new", new)
-    }
+    json.fieldChange(new: new, old: old, field: Word(rawValue: field))
   }
 }
 
 extension Notice.NamedGuest: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("guestId", id)
-      $0.member("name", name)
-    }
+    json.namedGuest(name: name, guestId: id)
   }
 }

@@ -36,22 +36,17 @@ struct ProposalRoutes {
 
 extension Proposal: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("kind", kind.rawValue)
-      $0.member("event") {
-        $0.object {
-          $0.member("id", event)
-          $0.member("title", title)
-          $0.member("startTime", startTime)
-          $0.member("timeZone", timeZone)
-        }
-      }
-      $0.member("person", person)
-      $0.member("name", name)
-      $0.member("status", status?.rawValue)
-      $0.member("plusOnes", plusOnes)
-      $0.member("createdAt", createdAt)
-    }
+    json.proposal(
+      id: id, kind: kind, event: ProposedEvent(proposal: self), person: person, name: name, status: status,
+      plusOnes: plusOnes, createdAt: createdAt)
+  }
+}
+
+private struct ProposedEvent: JSONWritable {
+  let proposal: Proposal
+
+  func write(to json: inout JSONWriter) {
+    json.proposedEvent(
+      id: proposal.event, title: proposal.title, startTime: proposal.startTime, timeZone: proposal.timeZone)
   }
 }

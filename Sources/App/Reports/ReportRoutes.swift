@@ -43,14 +43,8 @@ struct ReportRoutes {
 
 extension Report: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("userId", userID)
-      $0.member("eventId", eventID)
-      $0.member("guestId", guestID)
-      $0.member("reason", reason.rawValue)
-      $0.member("text", text)
-      $0.member("createdAt", createdAt)
-    }
+    json.report(
+      id: id, userId: userID, eventId: eventID, guestId: guestID.map { Guest.ID(rawValue: $0.rawValue) },
+      reason: reason, text: text, createdAt: createdAt)
   }
 }

@@ -161,13 +161,9 @@ private struct SessionJSON: JSONWritable {
   let isCurrent: Bool
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", session.id)
-      $0.member("device", session.device)
-      $0.member("createdAt", session.createdAt)
-      $0.member("lastUsedAt", session.lastUsedAt)
-      $0.member("current", isCurrent)
-    }
+    json.session(
+      id: session.id, device: session.device, createdAt: session.createdAt, lastUsedAt: session.lastUsedAt,
+      current: isCurrent)
   }
 }
 

@@ -28,13 +28,6 @@ private struct SignedInResponse: JSONWritable {
   let isNew: Bool?
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("user", user)
-      $0.member("accessToken", accessToken)
-      $0.member("refreshToken", refreshToken)
-      $0.member("tokenType", "Bearer")
-      $0.member("expiresIn", expiresIn)
-      if let isNew { $0.member("isNew", isNew) }
-    }
+    json.tokens(user: user, accessToken: accessToken, refreshToken: refreshToken, expiresIn: expiresIn, isNew: isNew)
   }
 }

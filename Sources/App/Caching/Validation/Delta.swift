@@ -20,8 +20,9 @@ struct Delta: Sendable {
   let keys: [String]
   /// A JSON object.
   let changed: [UInt8]
-  /// The keys of items that the phone lacks, and that are not in `changed` because the response would be too long.
-  let missing: [String]
+  /// The keys of items that the phone lacks, and that are not in `changed` because the response would be too long. Nil if
+  /// there are none.
+  let missing: [String]?
   let next: Cursor?
 
   /// - Parameters:
@@ -57,17 +58,14 @@ struct Delta: Sendable {
         }
         share -= size
         room = 0
-        changed.member(name: key) {
-          $0.object {
-            $0.member("digest", digest)
-            $0.member("item") { json in item.withBytes { json.raw($0) } }
-          }
+        changed.member(name: key) { json in
+          item.withBytes { json.changedItem(digest: digest, item: WrittenJSON(bytes: $0)) }
         }
       }
     }
     self.keys = keys
     self.changed = changed.bytes
-    self.missing = missing
+    self.missing = missing.isEmpty ? nil : missing
     self.next = next
   }
 

@@ -29,22 +29,25 @@ struct Verdict {
 }
 
 extension Verdict: JSONWritable {
+  private enum Warning: String {
+    case malformedTimestamp = "malformed-timestamp"
+  }
+
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("invalidate", !isFresh)
-      $0.member("timestamp", stamp.map(Stamp.init))
-      if claim.stamp == .malformed { $0.member("warning", "malformed-timestamp") }
-      switch addition {
-      case .snapshot(let snapshot):
-        if let items = snapshot.items { $0.member("updatedItems") { $0.raw(items) } }
-        if let digests = snapshot.digests { $0.member("digests", digests) }
-      case .delta(let delta):
-        $0.member("keys", delta.keys)
-        $0.member("changed") { $0.raw(delta.changed) }
-        $0.member("nextCursor", delta.next?.text)
-        if !delta.missing.isEmpty { $0.member("missing", delta.missing) }
-      case nil: break
-      }
+    switch addition {
+    case .snapshot(let snapshot): write(snapshot, nil, to: &json)
+    case .delta(let delta): write(nil, delta, to: &json)
+    case nil: write(nil, nil, to: &json)
     }
+  }
+
+  /// Inlined: without an addition, which is the most frequent case, only the first members are left.
+  @inline(__always)
+  private func write(_ snapshot: Snapshot?, _ delta: Delta?, to json: inout JSONWriter) {
+    json.verdict(
+      invalidate: !isFresh, timestamp: stamp.map(Stamp.init),
+      warning: claim.stamp == .malformed ? Warning.malformedTimestamp : nil,
+      updatedItems: snapshot?.items.map(WrittenJSON.init), digests: snapshot?.digests, keys: delta?.keys,
+      changed: (delta?.changed).map(WrittenJSON.init), nextCursor: delta.map(\.next?.text), missing: delta?.missing)
   }
 }

@@ -72,17 +72,13 @@ struct CalendarRoutes {
       createdAt = link?.createdAt
     }
 
+    /// Opens the calendar app instead of downloading a file.
     private var webcalURL: String? {
       url.map { url in "webcal" + String(url.drop { $0 != ":" }) }
     }
 
     func write(to json: inout JSONWriter) {
-      json.object {
-        $0.member("url", url)
-        // Opens the calendar app instead of downloading a file.
-        $0.member("webcalUrl", webcalURL)
-        $0.member("createdAt", createdAt)
-      }
+      json.calendarLink(url: url, webcalUrl: webcalURL, createdAt: createdAt)
     }
   }
 }

@@ -23,9 +23,6 @@ struct HostOffer: Sendable {
 
 extension HostOffer: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("user", person)
-      $0.member("offeredAt", offeredAt)
-    }
+    json.hostOffer(user: person, offeredAt: offeredAt)
   }
 }

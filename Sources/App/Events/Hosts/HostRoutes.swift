@@ -75,6 +75,6 @@ private struct Reminded: JSONWritable {
   let guests: Int
 
   func write(to json: inout JSONWriter) {
-    json.object { $0.member("reminded", guests) }
+    json.reminded(reminded: guests)
   }
 }

@@ -65,12 +65,27 @@ extension Timestamp: JSONWritable {
   func write(to json: inout JSONWriter) { json.time(self) }
 }
 
+/// A document of the database.
+extension JSONDocument: JSONWritable {
+  func write(to json: inout JSONWriter) { json.raw(text) }
+}
+
+/// A value that is already written.
+struct WrittenJSON<Bytes: ContiguousBytes>: JSONWritable {
+  let bytes: Bytes
+
+  func write(to json: inout JSONWriter) {
+    bytes.withUnsafeBytes { json.raw($0.assumingMemoryBound(to: UInt8.self)) }
+  }
+}
+
+/// A word that comes as text, from the database or from a table.
+struct Word: RawRepresentable {
+  let rawValue: String
+}
+
 extension FieldError: JSONWritable {
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("field", field)
-      $0.member("code", code.rawValue)
-      $0.member("message", message)
-    }
+    json.fieldError(field: field, code: code, message: message)
   }
 }

@@ -43,8 +43,17 @@ struct JSONWriter: ~Copyable {
   }
 
   mutating func object(_ members: (inout JSONWriter) -> Void) {
-    nest(UInt8(ascii: "{"), UInt8(ascii: "}"), members)
+    openObject()
+    members(&self)
+    closeObject()
   }
+
+  /// For generated code, which needs no closure.
+  @inline(__always)
+  mutating func openObject() { open(UInt8(ascii: "{")) }
+
+  @inline(__always)
+  mutating func closeObject() { close(UInt8(ascii: "}")) }
 
   mutating func array<Element: JSONWritable>(_ elements: [Element]) {
     array(elements.indices) { json, index in elements[index].write(to: &json) }
@@ -54,12 +63,12 @@ struct JSONWriter: ~Copyable {
   mutating func array<Elements: Sequence>(
     _ elements: Elements, _ write: (inout JSONWriter, Elements.Element) -> Void
   ) {
-    nest(UInt8(ascii: "["), UInt8(ascii: "]")) { json in
-      for element in elements {
-        json.separate()
-        write(&json, element)
-      }
+    open(UInt8(ascii: "["))
+    for element in elements {
+      separate()
+      write(&self, element)
     }
+    close(UInt8(ascii: "]"))
   }
 
   /// - Parameter name: must not need escaping.
@@ -104,6 +113,13 @@ struct JSONWriter: ~Copyable {
     needsComma = false
     write(&self)
     needsComma = true
+  }
+
+  /// The members of an object that is already written, and that has some.
+  mutating func members(of object: JSONDocument) {
+    separate()
+    var text = object.text
+    text.withUTF8 { raw(UnsafeBufferPointer(rebasing: $0.dropFirst().dropLast())) }
   }
 
   mutating func string(_ text: String) {
@@ -250,11 +266,13 @@ struct JSONWriter: ~Copyable {
     needsComma = true
   }
 
-  private mutating func nest(_ open: UInt8, _ close: UInt8, _ body: (inout JSONWriter) -> Void) {
-    put(open)
+  private mutating func open(_ bracket: UInt8) {
+    put(bracket)
     needsComma = false
-    body(&self)
-    put(close)
+  }
+
+  private mutating func close(_ bracket: UInt8) {
+    put(bracket)
     needsComma = true
   }
 }

@@ -26,14 +26,9 @@ extension Response {
   static func problem(_ error: AppError, requestID: String) -> Response {
     let status = error.kind.status
     var json = JSONWriter()
-    json.object {
-      $0.member("type", error.slug)
-      $0.member("title", status.reasonPhrase)
-      $0.member("status", status.code)
-      $0.member("detail", error.message)
-      $0.member("requestId", requestID)
-      if !error.fields.isEmpty { $0.member("errors", error.fields) }
-    }
+    json.problem(
+      type: error.slug, title: status.reasonPhrase, status: status.code, detail: error.message, requestId: requestID,
+      errors: error.fields.isEmpty ? nil : error.fields)
     var headers: HTTPFields = [.contentType: "application/problem+json"]
     if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
     if let methods = error.allow { headers[.allow] = methods }

@@ -28,13 +28,9 @@ struct Refusal {
   private init(_ status: HTTPResponse.Status, type: String, detail: String) {
     let requestID = RequestID.fresh()
     var json = JSONWriter()
-    json.object {
-      $0.member("type", type)
-      $0.member("title", status.reasonPhrase)
-      $0.member("status", status.code)
-      $0.member("detail", detail)
-      $0.member("requestId", requestID)
-    }
+    json.problem(
+      type: type, title: status.reasonPhrase, status: status.code, detail: detail, requestId: requestID,
+      errors: [FieldError]?.none)
     body = json.buffer
     var headers: HTTPFields = [
       .contentType: "application/problem+json", .contentLength: "\(body.readableBytes)", .connection: "close",

@@ -20,7 +20,7 @@ struct DeviceRoutes {
     return try await dependencies.respond(to: context, at: .user(me)) {
       let (device, isNew, secret) = try await Device.register(new, for: me, by: session, keys: keys, in: $0)
       var response = Response.json(
-        DeviceJSON(device: device, current: session, secret: secret), status: isNew ? .created : .ok)
+        RegisteredDeviceJSON(device: device, secret: secret, current: session), status: isNew ? .created : .ok)
       if secret != nil { response.headers[.cacheControl] = "no-store" }
       return response
     }
@@ -80,21 +80,27 @@ private struct DeviceJSON: JSONWritable {
   let device: Device.Registered
   /// The caller's session.
   let current: Session.ID
-  /// Shown only when it is new.
-  var secret: String?
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", device.id)
-      $0.member("platform", device.platform.rawValue)
-      $0.member("environment", device.environment?.rawValue)
-      $0.member("topic", device.topic)
-      $0.member("name", device.name)
-      $0.member("localizes", device.localizes)
-      $0.member("createdAt", device.createdAt)
-      $0.member("current", device.session == current)
-      if let secret { $0.member("secret", secret) }
-    }
+    json.device(
+      id: device.id, platform: device.platform, environment: device.environment, topic: device.topic,
+      name: device.name, localizes: device.localizes, createdAt: device.createdAt,
+      current: device.session == current)
+  }
+}
+
+private struct RegisteredDeviceJSON: JSONWritable {
+  let device: Device.Registered
+  /// Shown only when it is new.
+  let secret: String?
+  /// The caller's session.
+  let current: Session.ID
+
+  func write(to json: inout JSONWriter) {
+    json.registeredDevice(
+      id: device.id, platform: device.platform, environment: device.environment, topic: device.topic,
+      name: device.name, localizes: device.localizes, createdAt: device.createdAt,
+      current: device.session == current, secret: secret)
   }
 }
 

@@ -124,14 +124,8 @@ extension InboxItem.Marked {
 }
 
 extension InboxItem: JSONWritable {
-  /// The payload's members are written next to the item's own.
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("id", id)
-      $0.member("createdAt", createdAt)
-      $0.member("readAt", readAt)
-      $0.raw(",")
-      $0.raw(String(Notice.rendered(payload, at: createdAt).text.dropFirst().dropLast()))
-    }
+    json.notification(
+      id: id, createdAt: createdAt, readAt: readAt, content: Notice.rendered(payload, at: createdAt))
   }
 }

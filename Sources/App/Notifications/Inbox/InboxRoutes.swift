@@ -100,7 +100,7 @@ private struct UnreadCount: JSONWritable {
   let count: Int
 
   func write(to json: inout JSONWriter) {
-    json.object { $0.member("unread", count) }
+    json.unread(unread: count)
   }
 }
 

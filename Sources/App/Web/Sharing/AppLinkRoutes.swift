@@ -30,8 +30,14 @@ private struct AppleFile: JSONWritable {
   let appIDs: [String]
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("applinks") { $0.object { $0.member("details", [Detail(appIDs: appIDs)]) } }
+    json.appleAppLinks(applinks: Details(appIDs: appIDs))
+  }
+
+  private struct Details: JSONWritable {
+    let appIDs: [String]
+
+    func write(to json: inout JSONWriter) {
+      json.appleAppLinkDetails(details: [Detail(appIDs: appIDs)])
     }
   }
 
@@ -39,10 +45,7 @@ private struct AppleFile: JSONWritable {
     let appIDs: [String]
 
     func write(to json: inout JSONWriter) {
-      json.object {
-        $0.member("appIDs", appIDs)
-        $0.member("components", [Component()])
-      }
+      json.appleAppLinkDetail(appIDs: appIDs, components: [Component()])
     }
   }
 
@@ -58,15 +61,17 @@ private struct AndroidStatement: JSONWritable {
   let fingerprints: [String]
 
   func write(to json: inout JSONWriter) {
-    json.object {
-      $0.member("relation", ["delegate_permission/common.handle_all_urls"])
-      $0.member("target") {
-        $0.object {
-          $0.member("namespace", "android_app")
-          $0.member("package_name", package)
-          $0.member("sha256_cert_fingerprints", fingerprints)
-        }
-      }
+    json.androidAppLink(
+      relation: ["delegate_permission/common.handle_all_urls"],
+      target: Target(package: package, fingerprints: fingerprints))
+  }
+
+  private struct Target: JSONWritable {
+    let package: String
+    let fingerprints: [String]
+
+    func write(to json: inout JSONWriter) {
+      json.androidApp(namespace: "android_app", packageName: package, sha256CertFingerprints: fingerprints)
     }
   }
 }

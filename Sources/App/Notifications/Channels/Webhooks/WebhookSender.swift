@@ -16,11 +16,8 @@ struct WebhookSender: PushSender {
     defer { withExtendedLifetime(outgoing) {} }
     let secrets = try secrets(of: device)
     var json = JSONWriter()
-    json.object {
-      $0.member("type", push.type)
-      $0.member("timestamp", push.createdAt)
-      $0.member("data") { $0.raw(push.payload) }
-    }
+    json.notificationWebhook(
+      type: Word(rawValue: push.type), timestamp: push.createdAt, data: JSONDocument(push.payload))
     var request = HTTPClientRequest(url: device.token)
     request.method = .POST
     request.headers = ["Content-Type": "application/json", "User-Agent": "muster"]
