@@ -17,6 +17,8 @@ struct Models {
     let absent: String?
     /// Only of the initializer.
     let initial: String?
+    /// The only value, if there is only one.
+    let constant: String?
     let documentation: String
 
     /// The name of a time zone, which the device may not know.
@@ -56,6 +58,12 @@ struct Models {
     if properties.contains(where: { $0.name == "id" }) { protocols.append("Identifiable") }
     let write = { (text: inout SwiftText) in
       text.documentation(description(of: parts[0]))
+      guard !schemas.isInternal(parts[0]) else {
+        text.block("struct \(inner): Codable, Sendable, Hashable") { text in
+          for property in properties { Self.declareInternal(property, in: &text) }
+        }
+        return
+      }
       text.block("public struct \(inner): \(protocols.joined(separator: ", "))") { text in
         for property in properties { Self.declare(property, in: &text) }
         Self.initializer(properties, in: &text)
@@ -118,13 +126,14 @@ struct Models {
       isOptional = absent == nil
     }
     var initial = isOptional ? "nil" : member.schema["x-absent"] == nil ? absent : nil
-    if let constant = member.schema["const"] { initial = literal(constant, type, member.schema) }
+    let constant = member.schema["const"].map { literal($0, type, member.schema) }
+    if let constant { initial = constant }
     if initial == nil, type == "Bool" { initial = "false" }
     if initial == nil, type.hasPrefix("[") { initial = "[]" }
     if initial == nil, type == "TimeZone", isRequest { initial = ".current" }
     return Property(
       name: member.name, type: type, isOptional: isOptional, absent: absent, initial: initial,
-      documentation: Self.sentence(text))
+      constant: constant, documentation: Self.sentence(text))
   }
 
   private func literal(_ value: Node, _ type: String, _ schema: Node) -> String {
@@ -155,6 +164,12 @@ struct Models {
         $0.line("set { \(stored) = newValue.identifier }")
       }
     }
+  }
+
+  private static func declareInternal(_ property: Property, in text: inout SwiftText) {
+    text.documentation(property.documentation)
+    let constant = property.constant.map { " = \($0)" } ?? ""
+    text.line("var \(property.name): \(property.fullType)\(constant)")
   }
 
   private static func initializer(_ properties: [Property], in text: inout SwiftText) {

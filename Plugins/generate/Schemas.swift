@@ -120,7 +120,10 @@ struct Schemas {
     return (words, true)
   }
 
-  func isHand(_ name: String) -> Bool { byName[name]?["x-swift"] != nil }
+  func isHand(_ name: String) -> Bool { byName[name]?["x-swift"]?.string == "hand" }
+
+  /// Whether the type in Swift is for the client's own use.
+  func isInternal(_ name: String) -> Bool { byName[name]?["x-swift"]?.string == "internal" }
 
   // MARK: Swift
 

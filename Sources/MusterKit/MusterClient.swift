@@ -6,18 +6,31 @@ import Foundation
 /// `CancellationError`. Tokens are refreshed, and requests repeated, as needed. Use one client for each server, and
 /// share it.
 public final class MusterClient: Sendable {
+  /// Accounts, logins and sessions.
   public let auth: AuthAPI
+  /// The caller's own account.
   public let me: MeAPI
+  /// Other users: profiles, search and recommendations.
   public let users: UsersAPI
+  /// Friends, and friend requests.
   public let friends: FriendsAPI
+  /// The users whom the caller has blocked.
   public let blocks: BlocksAPI
+  /// Events that the caller hosts or is invited to.
   public let events: EventsAPI
+  /// The caller's invitations.
   public let invitations: InvitationsAPI
+  /// Joining events through share links.
   public let links: LinksAPI
+  /// What the caller may accept or decline.
   public let proposals: ProposalsAPI
+  /// The caller's inbox, and its stream.
   public let notifications: NotificationsAPI
+  /// The devices that get the caller's notifications.
   public let devices: DevicesAPI
+  /// Reports to the operators.
   public let reports: ReportsAPI
+  /// Which copies of collections are out of date. ``MusterStore`` uses it for you.
   public let cache: CacheAPI
 
   private let caller: APICaller

@@ -9,7 +9,7 @@ extension Account {
   /// A user by username, in any case, with or without an @; or by id.
   func user(named name: String) async throws -> Person {
     if let id = User.ID(name) {
-      let profile = try await client.users.find(id)
+      let profile = try await client.users.get(id)
       return Person(
         id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
     }

@@ -19,7 +19,7 @@ public struct NotificationsAPI: Sendable {
   /// - Returns: the number of unread notifications that are left.
   @discardableResult
   public func markRead(ids: [InboxItem.ID], key: IdempotencyKey = .random()) async throws -> Int {
-    try await mark(.object(["ids": .array(ids.map { .string($0.wire) })]), key)
+    try await mark(ReadSome(ids: ids), key)
   }
 
   /// Marks everything as read that had arrived by a list's stamp.
@@ -27,7 +27,7 @@ public struct NotificationsAPI: Sendable {
   /// - Returns: the number of unread notifications that are left.
   @discardableResult
   public func markRead(before stamp: Stamp, key: IdempotencyKey = .random()) async throws -> Int {
-    try await mark(.object(["before": .string(stamp.rawValue)]), key)
+    try await mark(ReadBefore(before: stamp), key)
   }
 
   /// Marks all notifications as read.
@@ -35,7 +35,7 @@ public struct NotificationsAPI: Sendable {
   /// - Returns: the number of unread notifications that are left.
   @discardableResult
   public func markAllRead(key: IdempotencyKey = .random()) async throws -> Int {
-    try await mark(.object(["all": .bool(true)]), key)
+    try await mark(ReadAll(), key)
   }
 
   /// Which types are sent to the caller's devices: the collection `notificationPreferences`.
@@ -61,12 +61,8 @@ public struct NotificationsAPI: Sendable {
     NotificationStream(caller: caller, lastEventID: id)
   }
 
-  private func mark(_ body: JSONValue, _ key: IdempotencyKey) async throws -> Int {
+  private func mark(_ body: some Encodable, _ key: IdempotencyKey) async throws -> Int {
     let response: Unread = try await caller.get(.write(.markNotificationsRead, body, key: key))
     return response.unread
-  }
-
-  private struct Unread: Decodable {
-    let unread: Int
   }
 }

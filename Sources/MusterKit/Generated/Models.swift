@@ -29,6 +29,92 @@ public struct FieldProblem: Codable, Sendable, Hashable {
   }
 }
 
+/// A new account.
+struct Registration: Codable, Sendable, Hashable {
+  /// Unique, regardless of case.
+  var username: String
+  /// Stored and shown in canonical form: the domain in ASCII and lowercase (UTS 46, IDNA 2008), the part before the @
+  /// in NFC. Unique, regardless of the case of ASCII letters. Refused if it begins with a hyphen, or if the part before
+  /// the @ has variants of other characters, such as full-width letters. Only its owner sees it.
+  var email: String
+  /// Without it, the user logs in with mailed codes.
+  var password: String?
+  /// The name that others see. Default: the username.
+  var displayName: String?
+  /// The user's name for this device.
+  var device: String?
+}
+
+/// A login with a password.
+struct Login: Codable, Sendable, Hashable {
+  /// The username or the e-mail address.
+  var login: String
+  /// The account's password.
+  var password: String
+  /// The user's name for this device.
+  var device: String?
+}
+
+/// `currentPassword` or `code` is required. An account without any way in needs none: see "With a mailed code".
+struct PasswordChange: Codable, Sendable, Hashable {
+  /// The account's password.
+  var currentPassword: String?
+  /// Six digits that were mailed to the account's verified address.
+  var code: String?
+  /// Any characters. Not one of the most common passwords, the username, the display name or the address.
+  var newPassword: String
+}
+
+/// The address that gets a code.
+struct CodeRequest: Codable, Sendable, Hashable {
+  /// The account's address.
+  var email: String
+}
+
+/// A login with a mailed token.
+struct TokenLogin: Codable, Sendable, Hashable {
+  /// The token from the mail.
+  var token: String
+  /// The user's name for this device.
+  var device: String?
+}
+
+/// A login with a mailed code.
+struct CodeLogin: Codable, Sendable, Hashable {
+  /// The address that the code was mailed to.
+  var email: String
+  /// The six digits from the mail. They may begin with zeros.
+  var code: String
+  /// The user's name for this device.
+  var device: String?
+}
+
+/// The address that gets a token.
+struct PasswordResetRequest: Codable, Sendable, Hashable {
+  /// The account's address.
+  var email: String
+}
+
+/// A token from a mail.
+struct MailedToken: Codable, Sendable, Hashable {
+  /// The token from the mail.
+  var token: String
+}
+
+/// A new password in place of a forgotten one.
+struct PasswordReset: Codable, Sendable, Hashable {
+  /// The token from the mail.
+  var token: String
+  /// Any characters. Not one of the most common passwords, the username, the display name or the address.
+  var newPassword: String
+}
+
+/// The token to exchange.
+struct Refresh: Codable, Sendable, Hashable {
+  /// The newest refresh token.
+  var refreshToken: String
+}
+
 /// The response to a login or a refresh.
 public struct Tokens: Codable, Sendable, Hashable {
   /// The account.
@@ -69,6 +155,62 @@ public struct Tokens: Codable, Sendable, Hashable {
     expiresIn = try container.decode(Int.self, forKey: .expiresIn)
     isNew = try container.decodeIfPresent(Bool.self, forKey: .isNew)
   }
+}
+
+/// A login with Apple or Google.
+struct ProviderSignIn: Codable, Sendable, Hashable {
+  /// The token as the provider gave it to the app.
+  var idToken: String
+  /// The nonce that the app chose for this login, if any. The token has it or its SHA-256.
+  var nonce: String?
+  /// Apple's code, to revoke the grant when the account is deleted.
+  var authorizationCode: String?
+  /// For a new account. Default, also for blank text: the name in the token.
+  var displayName: String?
+  /// The user's name for this device.
+  var device: String?
+}
+
+/// The identity to link. `currentPassword`, `currentIdToken` or `code` is required.
+struct ProviderLink: Codable, Sendable, Hashable {
+  /// The token as the provider gave it to the app.
+  var idToken: String
+  /// The nonce that the app chose for this login, if any. The token has it or its SHA-256.
+  var nonce: String?
+  /// Apple's code, to revoke the grant when the account is deleted.
+  var authorizationCode: String?
+  /// The account's password.
+  var currentPassword: String?
+  /// A token of Apple or Google for a linked identity, issued within the last ten minutes.
+  var currentIdToken: String?
+  /// The nonce that the app chose for `currentIdToken`.
+  var currentNonce: String?
+  /// Six digits that were mailed to the account's verified address.
+  var code: String?
+}
+
+/// The reauthentication for a change of the linked identities.
+struct Unlinking: Codable, Sendable, Hashable {
+  /// The account's password.
+  var currentPassword: String?
+  /// A token of Apple or Google for a linked identity, issued within the last ten minutes.
+  var currentIdToken: String?
+  /// The nonce that the app chose for `currentIdToken`.
+  var currentNonce: String?
+  /// Six digits that were mailed to the account's verified address.
+  var code: String?
+}
+
+/// `password`, `idToken` or `code`. An account without any way in needs none: see "With a mailed code".
+struct AccountDeletion: Codable, Sendable, Hashable {
+  /// The account's password.
+  var password: String?
+  /// Six digits that were mailed to the account's verified address.
+  var code: String?
+  /// A token of Apple or Google for a linked identity, issued within the last ten minutes.
+  var idToken: String?
+  /// The nonce that the app chose for the identity token.
+  var nonce: String?
 }
 
 /// One login of the caller.
@@ -333,6 +475,12 @@ public struct Block: Codable, Sendable, Hashable {
   }
 }
 
+/// A new friend request.
+struct FriendRequestDraft: Codable, Sendable, Hashable {
+  /// Another user's id.
+  var receiverId: User.ID
+}
+
 /// A friend request.
 public struct FriendRequest: Codable, Sendable, Hashable, Identifiable {
   /// The id of a friend request.
@@ -373,6 +521,36 @@ public struct FriendRequest: Codable, Sendable, Hashable, Identifiable {
     filtered = try container.decodeIfPresent(Bool.self, forKey: .filtered) ?? false
     createdAt = try container.decode(Date.self, forKey: .createdAt)
   }
+}
+
+/// A report of a user.
+struct UserReport: Codable, Sendable, Hashable {
+  /// Another user's id.
+  var userId: User.ID
+  /// Why something is reported.
+  var reason: ReportReason
+  /// For the operators, in the caller's own words.
+  var text: String?
+}
+
+/// A report of an event.
+struct EventReport: Codable, Sendable, Hashable {
+  /// The id of another user's event.
+  var eventId: Event.ID
+  /// Why something is reported.
+  var reason: ReportReason
+  /// For the operators, in the caller's own words.
+  var text: String?
+}
+
+/// A report of a visitor.
+struct GuestReport: Codable, Sendable, Hashable {
+  /// The id of a visitor, a guest without an account.
+  var guestId: Guest.ID
+  /// Why something is reported.
+  var reason: ReportReason
+  /// For the operators, in the caller's own words.
+  var text: String?
 }
 
 /// A report that the caller has sent to the operators.
@@ -757,6 +935,12 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
+/// How many guests were reminded.
+struct Reminded: Codable, Sendable, Hashable {
+  /// The number of guests who got the notification.
+  var reminded: Int
+}
+
 /// An offer to host an event that the user has neither accepted nor declined.
 public struct HostOffer: Codable, Sendable, Hashable {
   /// The user who may become a co-host.
@@ -822,6 +1006,28 @@ public struct Guest: Codable, Sendable, Hashable, Identifiable {
     plusOnes = try container.decodeIfPresent(Int.self, forKey: .plusOnes) ?? 0
     answeredAt = try container.decodeIfPresent(Date.self, forKey: .answeredAt)
   }
+}
+
+/// Users to invite.
+struct Invitees: Codable, Sendable, Hashable {
+  /// Friends of the caller, or users who are already guests.
+  var userIds: [User.ID]
+}
+
+/// The caller's answer to an invitation.
+struct InvitationAnswer: Codable, Sendable, Hashable {
+  /// What a guest answers.
+  var status: Answer
+  /// The number of people whom the guest brings, at most the event's `maxPlusOnes`. Absent or nil keeps the number; if
+  /// a guest accepts after declining, at most up to `maxPlusOnes`. If the event allows none, more than 0 is refused
+  /// with the code `no-plus-ones`.
+  var plusOnes: Int?
+}
+
+/// A guest's answer, as a host sets it.
+struct AnswerSetting: Codable, Sendable, Hashable {
+  /// What a guest answers.
+  var status: Answer
 }
 
 /// The caller's invitation to a live event.
@@ -1285,6 +1491,30 @@ public struct FieldChange: Codable, Sendable, Hashable {
     old = try container.decode(JSONValue.self, forKey: .old)
     field = try container.decode(EventField.self, forKey: .field)
   }
+}
+
+/// Marks some notifications.
+struct ReadSome: Codable, Sendable, Hashable {
+  /// The notifications to mark.
+  var ids: [InboxItem.ID]
+}
+
+/// Marks everything that had arrived by a time.
+struct ReadBefore: Codable, Sendable, Hashable {
+  /// The list's `timestamp`, unchanged. A time with fewer digits stands for the last moment that it covers.
+  var before: Stamp
+}
+
+/// Marks all notifications.
+struct ReadAll: Codable, Sendable, Hashable {
+  /// The only value.
+  var all: Bool = true
+}
+
+/// How many notifications are left.
+struct Unread: Codable, Sendable, Hashable {
+  /// The number of unread notifications after this call.
+  var unread: Int
 }
 
 /// A device to register. Register at every launch, because providers replace tokens.

@@ -16,6 +16,7 @@ public struct Identifier<Thing>: RawRepresentable, Hashable, Sendable {
 }
 
 extension Identifier: LosslessStringConvertible {
+  /// Nil for a text that is no UUID.
   public init?(_ text: String) {
     guard let uuid = UUID(uuidString: text) else { return nil }
     self.init(rawValue: uuid)

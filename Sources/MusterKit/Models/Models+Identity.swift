@@ -28,7 +28,7 @@ extension User {
 }
 
 extension ShareLink {
-  /// The token of a link, for ``LinksAPI/join(_:key:)``. Nil for a URL that is not a share link.
+  /// The token of a link, for ``LinksAPI/join(using:key:)``. Nil for a URL that is not a share link.
   public static func token(in url: URL) -> String? {
     let parts = url.pathComponents
     return parts.count >= 2 && parts[parts.count - 2] == "e" ? parts.last : nil

@@ -1,5 +1,6 @@
 /// A part of a list.
 public struct Page<Item> {
+  /// At most as many as the request's `limit`.
   public var items: [Item]
   /// For the next page; nil on the last page. Opaque.
   public var nextCursor: String?

@@ -3,6 +3,7 @@ import Foundation
 /// A write that failed or whose outcome is unknown, and that the lists no longer show as pending. Tell the
 /// user. Then dismiss it, or send it again with ``MusterStore/sendAgain(_:)``.
 public struct RefusedWrite: Sendable, Hashable, Identifiable {
+  /// Why a write will not happen, or may not have happened.
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)

@@ -15,9 +15,11 @@ public enum Write: Codable, Sendable, Hashable {
   case cancelRequest(FriendRequest.ID)
   /// Asks a user to be friends. The request has the temporary id until the service gives it one.
   case sendRequest(to: Person, temporaryID: FriendRequest.ID = FriendRequest.ID())
+  /// Ends a friendship. The other user is not notified.
   case endFriendship(with: User.ID)
   /// Blocks a user: each of the two no longer sees the other.
   case block(Person)
+  /// Unblocks a user. What the block ended does not come back.
   case unblock(User.ID)
   /// Creates an event. It has the temporary id until the service gives it one.
   case createEvent(EventDraft, temporaryID: Event.ID = Event.ID())

@@ -12,8 +12,9 @@ import Observation
 @MainActor
 @Observable
 public final class MusterStore {
+  /// The user's own profile.
   public let profile = StoredObject<User>()
-  /// Newest first.
+  /// Friends, newest first.
   public let friends = StoredList<Friend>()
   /// Requests to the user, newest first.
   public let friendRequests = StoredList<FriendRequest>()
@@ -23,10 +24,11 @@ public final class MusterStore {
   public let events = StoredList<Event>()
   /// Invitations to live events, newest first.
   public let invitations = StoredList<Invitation>()
-  /// Newest first.
+  /// Blocked users, newest first.
   public let blocks = StoredList<Block>()
   /// The inbox, newest first: the first 500, see ``loadMore(of:)``.
   public let notifications = StoredList<InboxItem>()
+  /// Which types of notifications the user's devices get.
   public let notificationPreferences = StoredObject<NotificationPreferences>()
   /// Writes that are pending or were refused.
   public let outbox: Outbox

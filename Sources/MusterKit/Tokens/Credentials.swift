@@ -8,7 +8,7 @@ import Foundation
 /// be saved, or if the process ends in between, the service has issued a successor that is never used, and takes the
 /// stored token once more.
 final class Credentials: Sendable {
-  private struct Refresh {
+  private struct RunningRefresh {
     /// The refresh token that is no longer to be used.
     let rejected: String
     let task: Task<StoredTokens, any Error>
@@ -16,7 +16,7 @@ final class Credentials: Sendable {
 
   private struct State {
     var tokens: StoredTokens?
-    var refresh: Refresh?
+    var refresh: RunningRefresh?
   }
 
   /// Seconds without any progress.
@@ -71,7 +71,7 @@ final class Credentials: Sendable {
         // The lock is held for one request at a time, never while a repeat waits.
         return try await self.sender.stepwise { try await self.exclusively { try await self.exchange(rejected) } }
       }
-      state.refresh = Refresh(rejected: rejected.refreshToken, task: task)
+      state.refresh = RunningRefresh(rejected: rejected.refreshToken, task: task)
       return task
     }
     do {
@@ -92,7 +92,7 @@ final class Credentials: Sendable {
   private func exchange(_ rejected: StoredTokens) async throws -> StoredTokens {
     guard let stored = try load() else { throw forget() }
     guard stored.refreshToken == rejected.refreshToken else { return remember(stored) }
-    var call = try APICall.write(.refresh, ["refreshToken": stored.refreshToken], key: nil)
+    var call = try APICall.write(.refresh, Refresh(refreshToken: stored.refreshToken), key: nil)
     call.repeats = .always
     call.timeout = Self.refreshTimeout
     let tokens: Tokens

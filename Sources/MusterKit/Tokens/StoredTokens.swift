@@ -2,7 +2,9 @@ import Foundation
 
 /// The tokens of the user who is logged in on this device.
 public struct StoredTokens: Codable, Sendable, Hashable {
+  /// For requests. Valid until `accessExpiresAt`.
   public var accessToken: String
+  /// Each refresh replaces it.
   public var refreshToken: String
   /// By the device's clock.
   public var accessExpiresAt: Date

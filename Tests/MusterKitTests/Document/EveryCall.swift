@@ -69,7 +69,7 @@ enum EveryCall {
   ]
 
   private static let people: [Call] = [
-    { _ = try await $0.users.find(.ben) },
+    { _ = try await $0.users.get(.ben) },
     { _ = try await $0.users.find([.ben, .ana]) },
     { _ = try await $0.users.search(for: "ben", limit: 1) },
     { _ = try await $0.users.recommended(limit: 1) },

@@ -13,7 +13,9 @@ extension AuthAPI {
     idToken: String, nonce: String? = nil, displayName: String? = nil, authorizationCode: String? = nil,
     device: String? = nil
   ) async throws -> (user: User, isNew: Bool) {
-    try await signIn(.signInWithApple, idToken, nonce, displayName, authorizationCode, device)
+    let body = ProviderSignIn(
+      idToken: idToken, nonce: nonce, authorizationCode: authorizationCode, displayName: displayName, device: device)
+    return try await signIn(.signInWithApple, body)
   }
 
   /// Logs in with Google. The first login creates an account. See
@@ -21,7 +23,8 @@ extension AuthAPI {
   public func signInWithGoogle(
     idToken: String, nonce: String? = nil, displayName: String? = nil, device: String? = nil
   ) async throws -> (user: User, isNew: Bool) {
-    try await signIn(.signInWithGoogle, idToken, nonce, displayName, nil, device)
+    let body = ProviderSignIn(idToken: idToken, nonce: nonce, displayName: displayName, device: device)
+    return try await signIn(.signInWithGoogle, body)
   }
 
   /// Links an Apple identity to the caller's account.
@@ -51,15 +54,8 @@ extension AuthAPI {
     try await unlink(.unlinkGoogle, reauthentication)
   }
 
-  private func signIn(
-    _ route: Route, _ idToken: String, _ nonce: String?, _ displayName: String?, _ authorizationCode: String?,
-    _ device: String?
-  ) async throws -> (user: User, isNew: Bool) {
-    let members = [
-      "idToken": idToken, "nonce": nonce, "displayName": displayName, "authorizationCode": authorizationCode,
-      "device": device,
-    ]
-    let tokens = try await caller.logIn(.write(route, members.compactMapValues { $0 }, key: nil))
+  private func signIn(_ route: Route, _ body: ProviderSignIn) async throws -> (user: User, isNew: Bool) {
+    let tokens = try await caller.logIn(.write(route, body, key: nil))
     return (tokens.user, tokens.isNew ?? false)
   }
 
@@ -67,17 +63,17 @@ extension AuthAPI {
     _ route: Route, _ idToken: String, _ nonce: String?, _ authorizationCode: String?,
     _ reauthentication: Reauthentication?
   ) async throws {
-    var members =
-      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:]
-    members["idToken"] = idToken
-    members["nonce"] = nonce
-    members["authorizationCode"] = authorizationCode
-    try await caller.send(.write(route, members, key: nil))
+    let body = ProviderLink(
+      idToken: idToken, nonce: nonce, authorizationCode: authorizationCode,
+      currentPassword: reauthentication?.password, currentIdToken: reauthentication?.idToken,
+      currentNonce: reauthentication?.nonce, code: reauthentication?.code)
+    try await caller.send(.write(route, body, key: nil))
   }
 
   private func unlink(_ route: Route, _ reauthentication: Reauthentication?) async throws {
-    let members =
-      reauthentication?.members(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce") ?? [:]
-    try await caller.send(.write(route, members, key: nil))
+    let body = Unlinking(
+      currentPassword: reauthentication?.password, currentIdToken: reauthentication?.idToken,
+      currentNonce: reauthentication?.nonce, code: reauthentication?.code)
+    try await caller.send(.write(route, body, key: nil))
   }
 }

@@ -17,10 +17,9 @@ public struct AuthAPI: Sendable {
     username: String, email: String, password: String? = nil, displayName: String? = nil, device: String? = nil,
     key: IdempotencyKey = .random()
   ) async throws -> User {
-    let members = [
-      "username": username, "email": email, "password": password, "displayName": displayName, "device": device,
-    ]
-    var call = try APICall.write(.register, members.compactMapValues { $0 }, key: key)
+    let body = Registration(
+      username: username, email: email, password: password, displayName: displayName, device: device)
+    var call = try APICall.write(.register, body, key: key)
     // The service does not take the key of a registration without a password again.
     if password == nil { call.repeats = .ifNothingHappened }
     return try await caller.logIn(call).user
@@ -31,21 +30,20 @@ public struct AuthAPI: Sendable {
   /// - Parameter login: the username or the e-mail address.
   /// - Throws: ``MusterError``: `wrong-credentials`, `too-many-attempts`, `busy`
   public func logIn(as login: String, password: String, device: String? = nil) async throws -> User {
-    let members = ["login": login, "password": password, "device": device]
-    var call = try APICall.write(.login, members.compactMapValues { $0 }, key: nil)
+    var call = try APICall.write(.login, Login(login: login, password: password, device: device), key: nil)
     call.repeats = .always
     return try await caller.logIn(call).user
   }
 
   /// Has a code and a token mailed to an address, if an account has it. Both are valid for 10 minutes.
   public func requestCode(email: String) async throws {
-    try await caller.send(.write(.requestCode, ["email": email], key: nil))
+    try await caller.send(.write(.requestCode, CodeRequest(email: email), key: nil))
   }
 
   /// Has a code mailed to the caller's own verified address, such as for a reauthentication. Requests of others do not
   /// use up the limit of these. If the address's reader had opted out of mails, they may come again.
   public func requestOwnCode(email: String) async throws {
-    var call = try APICall.write(.requestCode, ["email": email], key: nil)
+    var call = try APICall.write(.requestCode, CodeRequest(email: email), key: nil)
     call.isAuthenticated = true
     try await caller.send(call)
   }
@@ -54,16 +52,16 @@ public struct AuthAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `invalid-code`, `too-many-attempts`
   public func logIn(email: String, code: String, device: String? = nil) async throws -> User {
-    let members = ["email": email, "code": code, "device": device]
-    return try await caller.logIn(.write(.confirmCode, members.compactMapValues { $0 }, key: nil)).user
+    let body = CodeLogin(email: email, code: code, device: device)
+    return try await caller.logIn(.write(.confirmCode, body, key: nil)).user
   }
 
   /// Logs in with the token of a mail, from a link that opened the app.
   ///
   /// - Throws: ``MusterError``: `invalid-code`
   public func logIn(emailToken: String, device: String? = nil) async throws -> User {
-    let members = ["token": emailToken, "device": device]
-    return try await caller.logIn(.write(.confirmCode, members.compactMapValues { $0 }, key: nil)).user
+    let body = TokenLogin(token: emailToken, device: device)
+    return try await caller.logIn(.write(.confirmCode, body, key: nil)).user
   }
 
   /// Logs out: ends the session if the service can be reached, and forgets the tokens in any case.
@@ -93,22 +91,22 @@ public struct AuthAPI: Sendable {
   /// - Parameter reauthentication: the current password or a mailed code.
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `no-password`, `email-unverified`, `invalid-fields`
   public func changePassword(to newPassword: String, reauthentication: Reauthentication?) async throws {
-    var members = reauthentication?.members(password: "currentPassword", idToken: "idToken", nonce: "nonce") ?? [:]
-    members["newPassword"] = newPassword
-    try await caller.send(.write(.changePassword, members, key: nil))
+    let body = PasswordChange(
+      currentPassword: reauthentication?.password, code: reauthentication?.code, newPassword: newPassword)
+    try await caller.send(.write(.changePassword, body, key: nil))
   }
 
   /// Has a token mailed that resets the password, if an account has the address.
   public func requestPasswordReset(email: String) async throws {
-    try await caller.send(.write(.requestPasswordReset, ["email": email], key: nil))
+    try await caller.send(.write(.requestPasswordReset, PasswordResetRequest(email: email), key: nil))
   }
 
   /// Sets a new password with a mailed token. Ends all of the user's sessions.
   ///
   /// - Throws: ``MusterError``: `invalid-fields`
   public func confirmPasswordReset(token: String, newPassword: String) async throws {
-    let members = ["token": token, "newPassword": newPassword]
-    try await caller.send(.write(.confirmPasswordReset, members, key: nil))
+    let body = PasswordReset(token: token, newPassword: newPassword)
+    try await caller.send(.write(.confirmPasswordReset, body, key: nil))
   }
 
   /// Verifies an e-mail address with a mailed token. If a user is logged in, everything in the account stays. Otherwise
@@ -116,7 +114,7 @@ public struct AuthAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`, `open-where-logged-in`, `another-account`
   public func verifyEmail(token: String) async throws {
-    var call = try APICall.write(.verifyEmail, ["token": token], key: nil)
+    var call = try APICall.write(.verifyEmail, MailedToken(token: token), key: nil)
     call.isAuthenticated = try caller.credentials.stored() != nil
     try await caller.send(call)
   }
@@ -126,6 +124,6 @@ public struct AuthAPI: Sendable {
   ///
   /// - Throws: ``MusterError``: `invalid-fields`, `email-taken`
   public func undoEmailChange(token: String) async throws {
-    try await caller.send(.write(.undoEmailChange, ["token": token], key: nil))
+    try await caller.send(.write(.undoEmailChange, MailedToken(token: token), key: nil))
   }
 }

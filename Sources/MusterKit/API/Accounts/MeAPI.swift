@@ -63,8 +63,10 @@ public struct MeAPI: Sendable {
   /// - Throws: ``MusterError``: `wrong-password`, `wrong-code`, `identity-not-proven`, `no-password`,
   ///   `email-unverified`
   public func delete(reauthentication: Reauthentication?) async throws {
-    let members = reauthentication?.members(password: "password", idToken: "idToken", nonce: "nonce") ?? [:]
-    try await caller.send(.write(.deleteMe, members, key: nil))
+    let body = AccountDeletion(
+      password: reauthentication?.password, code: reauthentication?.code, idToken: reauthentication?.idToken,
+      nonce: reauthentication?.nonce)
+    try await caller.send(.write(.deleteMe, body, key: nil))
     try await caller.credentials.clear()
   }
 

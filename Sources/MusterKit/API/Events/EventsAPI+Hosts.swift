@@ -37,7 +37,7 @@ extension EventsAPI {
   public func setAnswer(
     of guestID: Guest.ID, at id: Event.ID, to answer: Answer, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    try await caller.get(.write(.setAnswer(id, guestID), ["status": answer], key: key))
+    try await caller.get(.write(.setAnswer(id, guestID), AnswerSetting(status: answer), key: key))
   }
 
   /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies.
@@ -67,9 +67,5 @@ extension EventsAPI {
   @discardableResult
   public func duplicate(_ id: Event.ID, as copy: EventCopy, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write(.duplicateEvent(id), copy, key: key))
-  }
-
-  private struct Reminded: Decodable {
-    let reminded: Int
   }
 }

@@ -86,7 +86,7 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `invalid-fields`, `not-a-host`, `event-not-found`, `event-cancelled`
   @discardableResult
   public func invite(_ userIDs: [User.ID], to id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write(.inviteToEvent(id), ["userIds": userIDs], key: key))
+    try await caller.get(.write(.inviteToEvent(id), Invitees(userIds: userIDs), key: key))
   }
 
   /// Withdraws a guest's invitation, or removes a visitor.
@@ -110,7 +110,7 @@ public struct EventsAPI: Sendable {
   public func answer(
     _ answer: Answer, to id: Event.ID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    let body = AnswerBody(status: answer, plusOnes: plusOnes)
+    let body = InvitationAnswer(status: answer, plusOnes: plusOnes)
     return try await caller.get(.write(.answerInvitation(id), body, key: key))
   }
 
@@ -119,10 +119,5 @@ public struct EventsAPI: Sendable {
   /// - Throws: ``MusterError``: `event-not-found`
   public func calendar(of id: Event.ID) async throws -> String {
     String(decoding: try await caller.bytes(of: .read(.getEventCalendar(id))), as: UTF8.self)
-  }
-
-  private struct AnswerBody: Encodable {
-    let status: Answer
-    let plusOnes: Int?
   }
 }

@@ -26,7 +26,7 @@ public struct FriendRequestsAPI: Sendable {
   ///   `retryAfter` that may be days
   @discardableResult
   public func send(to userID: User.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write(.sendFriendRequest, ["receiverId": userID], key: key))
+    try await caller.get(.write(.sendFriendRequest, FriendRequestDraft(receiverId: userID), key: key))
   }
 
   /// Accepts a request that the caller received. Accepting again returns the same.

@@ -3,6 +3,7 @@ import Foundation
 /// The caller's friends.
 public struct FriendsAPI: Sendable {
   let caller: APICaller
+  /// Friend requests of and to the caller.
   public let requests: FriendRequestsAPI
 
   init(caller: APICaller) {

@@ -12,7 +12,7 @@ public struct ReportsAPI: Sendable {
   public func report(
     user userID: User.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
-    try await send(["userId": userID.wire, "reason": reason.rawValue, "text": text], key)
+    try await send(UserReport(userId: userID, reason: reason, text: text), key)
   }
 
   /// Reports an event. Report it before you block its creator, because a block hides it.
@@ -23,7 +23,7 @@ public struct ReportsAPI: Sendable {
   public func report(
     event id: Event.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
-    try await send(["eventId": id.wire, "reason": reason.rawValue, "text": text], key)
+    try await send(EventReport(eventId: id, reason: reason, text: text), key)
   }
 
   /// Reports a visitor: a guest without an account, in a guest list that the caller sees.
@@ -34,10 +34,10 @@ public struct ReportsAPI: Sendable {
   public func report(
     guest id: Guest.ID, reason: ReportReason, text: String? = nil, key: IdempotencyKey = .random()
   ) async throws -> Report {
-    try await send(["guestId": id.wire, "reason": reason.rawValue, "text": text], key)
+    try await send(GuestReport(guestId: id, reason: reason, text: text), key)
   }
 
-  private func send(_ members: [String: String?], _ key: IdempotencyKey) async throws -> Report {
-    try await caller.get(.write(.report, members.compactMapValues { $0 }, key: key))
+  private func send(_ draft: some Encodable, _ key: IdempotencyKey) async throws -> Report {
+    try await caller.get(.write(.report, draft, key: key))
   }
 }

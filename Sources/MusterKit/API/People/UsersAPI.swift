@@ -7,7 +7,7 @@ public struct UsersAPI: Sendable {
   /// A user's public profile.
   ///
   /// - Throws: ``MusterError``: `user-not-found`
-  public func find(_ id: User.ID) async throws -> PublicProfile {
+  public func get(_ id: User.ID) async throws -> PublicProfile {
     try await caller.get(.read(.getUser(id)))
   }
 

@@ -6,6 +6,7 @@ public struct CalendarLink: Codable, Sendable, Equatable {
   public let url: URL
   /// The same with the scheme `webcal`. Opening it adds the calendar on iOS and macOS.
   public let webcalUrl: URL
+  /// When the link was made.
   public let createdAt: Date
 
   /// The service's response, whose members are null without a link.

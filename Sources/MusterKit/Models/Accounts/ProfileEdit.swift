@@ -2,8 +2,11 @@ import Foundation
 
 /// A change of the caller's profile. Nil and `.keep` leave a value as it is.
 public struct ProfileEdit: Sendable, Hashable {
+  /// The old one is reserved for 30 days.
   public var username: String?
+  /// The name that others see.
   public var displayName: String?
+  /// What the user says about themselves.
   public var bio: Edit<String>
   /// Takes effect when the user follows the link that is mailed there. Needs `reauthentication`.
   public var email: String?
@@ -11,6 +14,7 @@ public struct ProfileEdit: Sendable, Hashable {
   public var requestsFrom: Audience?
   /// Who finds the user in searches and recommendations, besides friends.
   public var findableBy: Audience?
+  /// Only for a new `email`.
   public var reauthentication: Reauthentication?
 
   public init(
@@ -40,13 +44,11 @@ extension ProfileEdit: Codable {
     email = try container.decodeIfPresent(String.self, forKey: .email)
     requestsFrom = try container.decodeIfPresent(Audience.self, forKey: .requestsFrom)
     findableBy = try container.decodeIfPresent(Audience.self, forKey: .findableBy)
-    if let password = try container.decodeIfPresent(String.self, forKey: .currentPassword) {
-      reauthentication = .password(password)
-    } else if let code = try container.decodeIfPresent(String.self, forKey: .code) {
-      reauthentication = .code(code)
-    } else if let token = try container.decodeIfPresent(String.self, forKey: .idToken) {
-      reauthentication = .idToken(token, nonce: try container.decodeIfPresent(String.self, forKey: .nonce))
-    }
+    reauthentication = Reauthentication(
+      password: try container.decodeIfPresent(String.self, forKey: .currentPassword),
+      code: try container.decodeIfPresent(String.self, forKey: .code),
+      idToken: try container.decodeIfPresent(String.self, forKey: .idToken),
+      nonce: try container.decodeIfPresent(String.self, forKey: .nonce))
   }
 
   public func encode(to encoder: any Encoder) throws {
@@ -57,13 +59,9 @@ extension ProfileEdit: Codable {
     try container.encodeIfPresent(email, forKey: .email)
     try container.encodeIfPresent(requestsFrom, forKey: .requestsFrom)
     try container.encodeIfPresent(findableBy, forKey: .findableBy)
-    switch reauthentication {
-    case nil: break
-    case .password(let password): try container.encode(password, forKey: .currentPassword)
-    case .code(let code): try container.encode(code, forKey: .code)
-    case .idToken(let token, let nonce):
-      try container.encode(token, forKey: .idToken)
-      try container.encodeIfPresent(nonce, forKey: .nonce)
-    }
+    try container.encodeIfPresent(reauthentication?.password, forKey: .currentPassword)
+    try container.encodeIfPresent(reauthentication?.code, forKey: .code)
+    try container.encodeIfPresent(reauthentication?.idToken, forKey: .idToken)
+    try container.encodeIfPresent(reauthentication?.nonce, forKey: .nonce)
   }
 }

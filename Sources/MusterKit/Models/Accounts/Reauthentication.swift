@@ -10,13 +10,23 @@ public enum Reauthentication: Sendable, Hashable {
   case idToken(String, nonce: String?)
 }
 
+// The members of requests. Routes name some of them differently.
 extension Reauthentication {
-  /// The members of a request's body. Routes name the password and the token differently.
-  func members(password: String, idToken: String, nonce: String) -> [String: String] {
-    switch self {
-    case .password(let text): [password: text]
-    case .code(let digits): ["code": digits]
-    case .idToken(let token, let chosen): chosen.map { [idToken: token, nonce: $0] } ?? [idToken: token]
+  var password: String? { if case .password(let text) = self { text } else { nil } }
+  var code: String? { if case .code(let digits) = self { digits } else { nil } }
+  var idToken: String? { if case .idToken(let token, _) = self { token } else { nil } }
+  var nonce: String? { if case .idToken(_, let nonce) = self { nonce } else { nil } }
+
+  /// Nil without a password, a code and a token.
+  init?(password: String?, code: String?, idToken: String?, nonce: String?) {
+    if let password {
+      self = .password(password)
+    } else if let code {
+      self = .code(code)
+    } else if let idToken {
+      self = .idToken(idToken, nonce: nonce)
+    } else {
+      return nil
     }
   }
 }

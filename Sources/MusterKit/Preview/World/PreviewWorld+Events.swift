@@ -24,19 +24,19 @@ extension PreviewWorld {
   }
 
   mutating func invite(to id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
-    let body: [String: [User.ID]] = try request.read()
-    return try shown(id, after: .invite(body["userIds"] ?? [], to: id))
+    let invitees: Invitees = try request.read()
+    return try shown(id, after: .invite(invitees.userIds, to: id))
   }
 
   mutating func answer(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
-    let answer: AnswerBody = try request.read()
+    let answer: InvitationAnswer = try request.read()
     return try shown(id, after: .answer(answer.status, to: id, plusOnes: answer.plusOnes))
   }
 
   mutating func setAnswer(
     of guest: Guest.ID, at id: Event.ID, _ request: PreviewRequest
   ) throws -> TransportResponse {
-    let answer: AnswerBody = try request.read()
+    let answer: AnswerSetting = try request.read()
     try lists.setAnswer(answer.status, of: guest, at: id, now)
     return try shown(id)
   }
@@ -50,7 +50,7 @@ extension PreviewWorld {
   mutating func remindGuests(of id: Event.ID) throws -> TransportResponse {
     let new = Set(try lists.reminded(of: id, at: now)).subtracting(reminded[id] ?? [])
     reminded[id, default: []].formUnion(new)
-    return try .json(["reminded": new.count])
+    return try .json(Reminded(reminded: new.count))
   }
 
   // MARK: Hosts
@@ -69,11 +69,6 @@ extension PreviewWorld {
   func listHostOffers(of id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
     _ = try lists.hostedEvent(id)
     return try list([HostOffer](), request)
-  }
-
-  private struct AnswerBody: Decodable {
-    let status: Answer
-    let plusOnes: Int?
   }
 
   /// The event's own version if the request names it, and otherwise another one that it names.

@@ -8,7 +8,7 @@ extension PreviewWorld {
 
   mutating func markRead(_ request: PreviewRequest) throws -> TransportResponse {
     try perform(.markRead(marked(try request.read())))
-    return try .json(["unread": unread])
+    return try .json(Unread(unread: unread))
   }
 
   mutating func setPreferences(_ request: PreviewRequest) throws -> TransportResponse {

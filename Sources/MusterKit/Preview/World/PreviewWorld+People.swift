@@ -72,8 +72,8 @@ extension PreviewWorld {
   }
 
   mutating func sendRequest(_ request: PreviewRequest) throws -> TransportResponse {
-    let body: [String: User.ID] = try request.read()
-    let receiver = body["receiverId"] ?? User.ID()
+    let draft: FriendRequestDraft = try request.read()
+    let receiver = draft.receiverId
     let theirs = lists.friendRequests?.first { $0.sender.id == receiver }
     let mine = lists.sentFriendRequests?.first { $0.receiver.id == receiver }
     let person = receiver == me.id ? me.person : lists.surroundings?.people[receiver]?.person
