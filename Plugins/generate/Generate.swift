@@ -31,6 +31,7 @@ struct Generate {
       ("\(service)/Operation.swift", operationsFile(operations)),
       ("\(service)/Responses.swift", try Responses(schemas).file()),
       ("\(client)/Models.swift", try Models(schemas).file()),
+      ("\(client)/Models+Changes.swift", try Changes(Models(schemas)).file()),
       ("\(client)/Words.swift", try Words(schemas).file()),
       ("\(client)/Problem+Slug.swift", try slugsFile(of: document)),
       ("\(client)/Route.swift", try Routes(schemas, operations).file()),

@@ -9,7 +9,7 @@ struct Models {
   }
 
   /// A member of a model.
-  private struct Property {
+  struct Property {
     let name: String
     var type: String
     let isOptional: Bool
@@ -37,13 +37,21 @@ struct Models {
     }
   }
 
+  /// The properties of all models.
+  func all() throws -> [(name: String, properties: [Property])] {
+    try models.map { ($0.name, try properties(of: $0.schemas)) }
+  }
+
+  private var models: [(name: String, schemas: [String])] {
+    schemas.models { name in
+      !schemas.isHand(name) && (schemas.inResponses.contains(name) || schemas.inRequests.contains(name))
+    }
+  }
+
   /// The text of the file with all models.
   func file() throws -> String {
     var text = SwiftText()
     text.line("import Foundation")
-    let models = schemas.models { name in
-      !schemas.isHand(name) && (schemas.inResponses.contains(name) || schemas.inRequests.contains(name))
-    }
     for (name, parts) in models {
       text.blank()
       try write(name, parts, to: &text)

@@ -12,17 +12,23 @@ extension Lists {
 
   /// Adds an event of the user's own, unless it is there.
   mutating func createEvent(_ draft: EventDraft, id: Event.ID, at time: Date) {
-    guard let profile, let events, !events.contains(where: { $0.id == id }) else { return }
-    let event = Event(
-      id: id, title: draft.title, note: draft.note, startTime: draft.startTime, endTime: draft.endTime,
-      timeZone: draft.timeZone, location: draft.location, capacity: draft.capacity,
-      maxPlusOnes: draft.maxPlusOnes ?? 0, status: .scheduled, creator: profile.person, hosts: [profile.person],
-      version: 1, createdAt: time, updatedAt: time, myRole: .creator, myStatus: "creator", answerBy: draft.answerBy,
-      counts: Counts(invited: Set(draft.inviteeIds).count))
+    var event = Event(
+      id: id, title: draft.title, startTime: draft.startTime, timeZone: draft.timeZone, status: .scheduled,
+      version: 1, createdAt: time, updatedAt: time, myRole: .creator, myStatus: "creator")
+    event.apply(draft)
+    add(event, inviting: draft.inviteeIds)
+  }
+
+  /// Adds an event whose creator the user is, unless it is there.
+  mutating func add(_ event: Event, inviting users: [User.ID]) {
+    guard let profile, let events, !events.contains(where: { $0.id == event.id }) else { return }
+    var event = event
+    (event.creator, event.hosts) = (profile.person, [profile.person])
+    event.counts = Counts(invited: Set(users).count)
     self.events?.append(event)
     sortEvents()
-    let guests = invited(draft.inviteeIds)
-    surroundings?.guests[id] = guests
+    let guests = invited(users)
+    surroundings?.guests[event.id] = guests
   }
 
   mutating func editEvent(_ id: Event.ID, _ edit: EventEdit, at time: Date) {
@@ -152,15 +158,7 @@ extension Event {
 
   fileprivate mutating func apply(_ edit: EventEdit, at time: Date) {
     let before = self
-    if let title = edit.title { self.title = title }
-    if let startTime = edit.startTime { self.startTime = startTime }
-    if let timeZone = edit.timeZone { self.timeZone = timeZone }
-    if let maxPlusOnes = edit.maxPlusOnes { self.maxPlusOnes = maxPlusOnes }
-    note = edit.note.applied(to: note)
-    endTime = edit.endTime.applied(to: endTime)
-    location = edit.location.applied(to: location)
-    capacity = edit.capacity.applied(to: capacity)
-    answerBy = edit.answerBy.applied(to: answerBy)
+    apply(edit)
     guard self != before else { return }
     version += 1
     updatedAt = time

@@ -82,12 +82,13 @@ extension Lists {
     try checkTimes(copy.startTime, end, nil)
     let guests = (surroundings?.guests[id] ?? []).compactMap(\.user?.id)
     let answerBy = event.answerBy?.addingTimeInterval(shift)
-    let draft = EventDraft(
-      title: event.title, note: event.note, startTime: copy.startTime, endTime: end, timeZone: event.timeZone,
-      location: event.location, capacity: event.capacity, answerBy: answerBy.flatMap { $0 > time ? $0 : nil },
-      maxPlusOnes: event.maxPlusOnes,
-      inviteeIds: copy.invite == true ? (friends ?? []).map(\.id).filter { guests.contains($0) } : [])
-    createEvent(draft, id: newID, at: time)
+    var new = event
+    (new.id, new.startTime, new.endTime) = (newID, copy.startTime, end)
+    new.answerBy = answerBy.flatMap { $0 > time ? $0 : nil }
+    (new.status, new.version, new.createdAt, new.updatedAt) = (.scheduled, 1, time, time)
+    (new.myRole, new.myStatus, new.myPlusOnes, new.participants) = (.creator, "creator", 0, nil)
+    let friends = (friends ?? []).map(\.id).filter { guests.contains($0) }
+    add(new, inviting: copy.invite == true ? friends : [])
   }
 
   private func guest(_ guest: Guest.ID, of id: Event.ID) throws(Problem) -> Guest {
@@ -119,11 +120,9 @@ extension Lists {
     guard open.count < Self.maximumLinks else {
       throw .refused(.tooManyLinks, 409, "An event has at most \(Self.maximumLinks) links.")
     }
-    let link = ShareLink(
-      id: id, url: url, kind: draft.kind, shows: draft.shows ?? .counts, expiresAt: draft.expiresAt,
-      maxGuests: draft.maxGuests,
-      maxPlusOnes: draft.maxPlusOnes ?? 0, email: draft.email ?? .optional, approval: draft.approval ?? true,
-      createdAt: time)
+    var link = ShareLink(
+      id: id, url: url, kind: draft.kind, shows: .counts, email: .optional, approval: true, createdAt: time)
+    link.apply(draft)
     surroundings?.links[event] = open + [link]
     return link
   }
@@ -135,13 +134,7 @@ extension Lists {
     let hosted = try hostedEvent(event)
     var link = try link(id, of: event)
     try checkIsOpen(hosted)
-    link.kind = edit.kind ?? link.kind
-    link.shows = edit.shows ?? link.shows
-    link.expiresAt = edit.expiresAt.applied(to: link.expiresAt)
-    link.maxGuests = edit.maxGuests.applied(to: link.maxGuests)
-    link.maxPlusOnes = edit.maxPlusOnes ?? link.maxPlusOnes
-    link.email = edit.email ?? link.email
-    link.approval = edit.approval ?? link.approval
+    link.apply(edit)
     let links = try links(of: event).map { $0.id == id ? link : $0 }
     surroundings?.links[event] = links
     return link

@@ -179,6 +179,19 @@ import Testing
     #expect(applying(.editEvent(id, applying: EventEdit(title: "Event 1")), to: hosting) == hosting)
   }
 
+  /// A newer service knows more zones than the device.
+  @Test func `new and edited events keep the name of a time zone that the device does not know`() {
+    var draft = EventDraft(title: "Landing", startTime: noon)
+    draft.timeZoneName = "Mars/Phobos"
+    let id: Event.ID = ScriptedServer.id(99)
+    let created = applying(.createEvent(draft, temporaryID: id)).events?.first { $0.id == id }
+    #expect(created?.timeZoneName == "Mars/Phobos" && created?.timeZone == .gmt)
+    var edit = EventEdit()
+    edit.timeZoneName = "Mars/Deimos"
+    let edited = applying(.editEvent(ScriptedServer.event(1).id, applying: edit), to: hosting).events?[0]
+    #expect(edited?.timeZoneName == "Mars/Deimos" && edited?.version == 2)
+  }
+
   @Test func `a cancelled event stays, and says so`() {
     let lists = applying(.cancelEvent(ScriptedServer.event(1).id), to: hosting)
     #expect(lists.events?.map(\.status) == [.cancelled, .scheduled])
