@@ -29,6 +29,7 @@ struct Generate {
     let schemas = try Schemas(document, operations)
     return [
       ("\(service)/Operation.swift", operationsFile(operations)),
+      ("\(service)/Bodies.swift", try Bodies(schemas, operations).file()),
       ("\(service)/Responses.swift", try Responses(schemas).file()),
       ("\(client)/Models.swift", try Models(schemas).file()),
       ("\(client)/Models+Changes.swift", try Changes(Models(schemas)).file()),

@@ -91,27 +91,17 @@ extension Fields {
   ///
   /// - Parameter idToken: nil if an identity token is not enough.
   mutating func reauthentication(
-    password passwordName: String, idToken: String? = "idToken", nonce: String = "nonce"
+    _ password: Member<String>, idToken: Member<String>? = nil, nonce: Member<String>? = nil, code: Member<String>
   ) -> Reauthentication {
-    let password = optional(passwordName, .anyPassword)
-    var identity: IdentityToken?
-    if let idToken {
-      let token = optional(idToken, .identityToken)
-      let nonce = optional(nonce, .nonce)
-      identity = token.map { IdentityToken(text: $0, nonce: nonce) }
-    }
-    let code = optional("code", .signInCode)
-    if let password { return .password(password) }
-    if let identity { return .identity(identity) }
-    if let code { return .code(code) }
-    let others = [idToken, "code"].compactMap(\.self).joined(separator: " or ")
-    return .session(missing: noteMissing(passwordName, "is required unless \(others) is given"))
+    let given = optional(password)
+    let (token, itsNonce) = (idToken.flatMap { optional($0) }, nonce.flatMap { optional($0) })
+    let digits = optional(code)
+    if let given { return .password(given) }
+    if let token { return .identity(IdentityToken(text: token, nonce: itsNonce)) }
+    if let digits { return .code(digits) }
+    let others = [idToken?.name, code.name].compactMap(\.self).joined(separator: " or ")
+    return .session(missing: noteMissing(password.name, "is required unless \(others) is given"))
   }
-}
-
-extension Fields.Rule where Value == String {
-  static var identityToken: Self { opaque(1...16_384) }
-  static var nonce: Self { opaque(1...1024) }
 }
 
 extension AppError {

@@ -3,7 +3,8 @@ import Postgres
 
 /// Usernames that the server chooses for people who sign up with a provider.
 enum Username {
-  private static let length = 30
+  /// In characters.
+  static let maximumLength = 30
 
   /// A username that no account has or recently had. It is made from the first text that yields one, with digits
   /// appended if it is taken. Nil if, by bad luck, all candidates are taken.
@@ -25,7 +26,7 @@ enum Username {
     let name = base.isEmpty ? "user" : base
     let numbered = digits.map { digits in
       let least = Int(pow(10, Double(digits - 1)))
-      return String(name.prefix(length - digits)) + String(Int.random(in: least..<10 * least))
+      return String(name.prefix(maximumLength - digits)) + String(Int.random(in: least..<10 * least))
     }
     return base.count >= 3 ? [base] + numbered : numbered
   }
@@ -50,7 +51,7 @@ enum Username {
       default: break
       }
     }
-    name = String(name.prefix(length))
+    name = String(name.prefix(maximumLength))
     while let last = name.last, !last.isLetter, !last.isNumber { name.removeLast() }
     return name
   }

@@ -37,11 +37,17 @@ extension Fields {
   }
 }
 
-extension Fields.Rule where Value == Zone {
+extension Fields.Member where Value == String {
   /// A name of the IANA database, such as `Europe/Berlin`, or that of a link to one, such as `Japan`.
-  static func timeZone(in zones: ZoneDatabase) -> Self {
-    Self(placeholder: .utc) { json throws(Fields.Broken) in
-      guard let zone = zones[try Fields.Rule<String>.text(1...64).read(json)] else {
+  func zone(in zones: ZoneDatabase) -> Fields.Member<Zone> {
+    Fields.Member(name, rule().zone(in: zones))
+  }
+}
+
+extension Fields.Rule where Value == String {
+  fileprivate func zone(in zones: ZoneDatabase) -> Fields.Rule<Zone> {
+    Fields.Rule<Zone>(placeholder: .utc) { json throws(Fields.Broken) in
+      guard let zone = zones[try read(json)] else {
         throw Fields.Broken(.badFormat, "must be an IANA time zone such as Europe/Berlin")
       }
       return zone
@@ -66,23 +72,15 @@ extension Fields.Rule where Value == GivenTime {
   }
 }
 
-extension Fields.Rule where Value == Int {
-  static var capacity: Self { integer(1...10_000) }
-  static var maxPlusOnes: Self { integer(0...Event.maximumPlusOnes) }
-}
-
 extension Fields.Rule where Value == Event.Location {
   static var location: Self {
     object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in
-      let location = Event.Location(
-        name: fields.required("name", .line(1...200)), latitude: fields.optional("latitude", .number(-90...90)),
-        longitude: fields.optional("longitude", .number(-180...180)))
-      if (location.latitude == nil) != (location.longitude == nil) {
+      let place = Body.LocationInput(&fields)
+      if (place.latitude == nil) != (place.longitude == nil) {
         fields.note(
-          location.latitude == nil ? "latitude" : "longitude", .required,
-          "latitude and longitude must be given together")
+          place.latitude == nil ? "latitude" : "longitude", .required, "latitude and longitude must be given together")
       }
-      return location
+      return Event.Location(name: place.name, latitude: place.latitude, longitude: place.longitude)
     }
   }
 }

@@ -1,9 +1,6 @@
 import Postgres
 
 extension Event {
-  /// The maximum number of people whom an event, or a link to it, can let each guest bring.
-  static let maximumPlusOnes = 10
-
   /// The places of an event whose row is locked. A guest's group takes one place for the guest, and one for each of the
   /// guest's plus-ones. The rules are the same for invitees and visitors.
   struct Places {

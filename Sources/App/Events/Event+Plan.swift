@@ -61,44 +61,48 @@ extension Event.Plan {
     }
 
     /// A field whose value depends on the time zone: ``PlanEdit`` sets it.
-    fileprivate init<Value: JSONWritable & Equatable & SQLValue>(
-      _ word: String, _ name: String, _ column: String, _ path: any WritableKeyPath<Event.Plan, Value> & Sendable,
-      _ read: @escaping @Sendable (inout PlanEdit, inout Fields, Fields.Use, ZoneDatabase) -> Void
+    fileprivate init<Value: JSONWritable & Equatable & SQLValue, Given>(
+      _ word: String, _ member: Fields.Member<Given>, _ column: String,
+      _ path: any WritableKeyPath<Event.Plan, Value> & Sendable,
+      _ read:
+        @escaping @Sendable (
+          inout PlanEdit, inout Fields, Fields.Member<Given>, Fields.Use, ZoneDatabase
+        ) -> Void
     ) {
       self.word = word
-      setting = Setting(name, path, in: [Column(column) { $0[keyPath: path] }]) { _, _ in .keep }
-      self.read = read
+      setting = Setting(member, path, in: [Column(column) { $0[keyPath: path] }]) { _, _, _ in .keep }
+      self.read = { read(&$0, &$1, member, $2, $3) }
     }
   }
 
   /// What the hosts set, in the order of errors, messages and columns. Requests, statements, notifications and exports
-  /// follow from a row. Rows are read by ``init(fields:)``, in the same order.
+  /// follow from a row, and names and rules from the document. Rows are read by ``init(fields:)``, in the same order.
   static let fields: [Field] = [
-    Field("the title", .required("title", "title", \.title, .line(1...200))),
-    Field("the note", .optional("note", "note", \.note, .text(0...2000))),
-    Field("the time", "startTime", "start_time", \.startTime) { edit, fields, use, _ in
-      edit.startTime = fields.edit("startTime", .plannedTime, in: use, isRequired: true)
+    Field("the title", .required(Body.EventDraft.title, "title", \.title)),
+    Field("the note", .optional(Body.EventDraft.note, "note", \.note)),
+    Field("the time", Body.EventDraft.startTime, "start_time", \.startTime) { edit, fields, member, use, _ in
+      edit.startTime = fields.edit(member, in: use, isRequired: true)
     },
-    Field("the end", "endTime", "end_time", \.endTime) { edit, fields, use, _ in
-      edit.endTime = fields.clearableEdit("endTime", .plannedTime, in: use)
+    Field("the end", Body.EventDraft.endTime, "end_time", \.endTime) { edit, fields, member, use, _ in
+      edit.endTime = fields.clearableEdit(member, in: use)
     },
-    Field("the time zone", "timeZone", "time_zone", \.timeZone) { edit, fields, use, zones in
-      edit.timeZone = fields.edit("timeZone", .timeZone(in: zones), in: use, isRequired: true)
+    Field("the time zone", Body.EventDraft.timeZone, "time_zone", \.timeZone) { edit, fields, member, use, zones in
+      edit.timeZone = fields.edit(member.zone(in: zones), in: use, isRequired: true)
     },
     Field(
       "the place",
       Setting(
-        "location", \.location,
+        Body.EventDraft.location, \.location,
         in: [
           Column("location_name") { $0.location?.name }, Column("latitude") { $0.location?.latitude },
           Column("longitude") { $0.location?.longitude },
         ]
-      ) { $0.clearableEdit("location", .location, in: $1) }),
-    Field("the number of places", .optional("capacity", "capacity", \.capacity, .capacity)),
-    Field("the time to answer by", "answerBy", "answer_by", \.answerBy) { edit, fields, use, _ in
-      edit.answerBy = fields.clearableEdit("answerBy", .plannedTime, in: use)
+      ) { $0.clearableEdit($1, in: $2) }),
+    Field("the number of places", .optional(Body.EventDraft.capacity, "capacity", \.capacity)),
+    Field("the time to answer by", Body.EventDraft.answerBy, "answer_by", \.answerBy) { edit, fields, member, use, _ in
+      edit.answerBy = fields.clearableEdit(member, in: use)
     },
-    Field("the number of plus-ones", .defaulted("maxPlusOnes", "max_plus_ones", \.maxPlusOnes, .maxPlusOnes)),
+    Field("the number of plus-ones", .defaulted(Body.EventDraft.maxPlusOnes, "max_plus_ones", \.maxPlusOnes)),
   ]
 
   static let columns = Columns(fields.flatMap(\.setting.columns))

@@ -42,7 +42,7 @@ struct EventRoutes {
     let zones = dependencies.zones
     let (plan, offsets, guests) = try await request.read { fields in
       let (plan, offsets) = try PlanEdit(from: &fields, in: .post, zones: zones).made(in: zones)
-      let guests: [User.ID] = fields.optional("inviteeIds", .list(of: .id(), atMost: Invitation.maximumBatch)) ?? []
+      let guests = fields.optional(Body.EventDraft.inviteeIds) ?? []
       fields.check(plan)
       return (plan, offsets, guests)
     }

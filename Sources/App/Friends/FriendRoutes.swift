@@ -45,7 +45,7 @@ struct FriendRoutes {
 
   @Sendable func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let receiver: User.ID = try await request.read { $0.required("receiverId", .id()) }
+    let receiver = try await request.read(Body.FriendRequestDraft.init).receiverId
     // With an Idempotency-Key, this response must also be stored.
     if context.idempotent == nil,
       let pending = try await FriendRequest.pending(from: me, to: receiver, in: database)

@@ -10,8 +10,6 @@ struct Invitation: Sendable {
 
   /// The answers that a guest may give.
   static let answers: [Status] = [.going, .maybe, .declined]
-  /// The maximum number of guests in one request.
-  static let maximumBatch = 500
   /// The maximum number of guests of one event.
   static let maximumGuests = 10_000
 

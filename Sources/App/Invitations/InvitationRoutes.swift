@@ -26,11 +26,9 @@ struct InvitationRoutes {
   @Sendable func answer(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let (status, plusOnes) = try await request.read {
-      ($0.required("status", .word(of: Invitation.answers)), $0.optional("plusOnes", .plusOnes))
-    }
+    let body = try await request.read(Body.InvitationAnswer.init)
     return try await dependencies.respond(to: context, of: id) {
-      try await Invitation.answer(status, plusOnes: plusOnes, to: id, by: me, in: $0)
+      try await Invitation.answer(body.status, plusOnes: body.plusOnes, to: id, by: me, in: $0)
     }
   }
 
@@ -43,9 +41,7 @@ struct InvitationRoutes {
   @Sendable func invite(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let guests: [User.ID] = try await request.read {
-      $0.required("userIds", .list(of: .id(), atMost: Invitation.maximumBatch))
-    }
+    let guests = try await request.read(Body.Invitees.init).userIds
     return try await dependencies.respond(to: context, of: id, about: guests) {
       try await Event.invite(guests, to: id, by: me, in: $0)
     }
@@ -72,7 +68,7 @@ struct InvitationRoutes {
 
 extension Fields.Rule where Value == Int {
   /// The number of people whom a guest brings. The event has its own maximum: see ``Event/Places``.
-  fileprivate static var plusOnes: Self { integer(0...Invitation.maximumGuests) }
+  static var plusOnes: Self { integer(0...Invitation.maximumGuests) }
 }
 
 extension Invitation: JSONWritable {

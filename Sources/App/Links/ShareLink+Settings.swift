@@ -15,15 +15,16 @@ extension ShareLink {
     /// Whether a host must approve each guest first. The default, because anyone who has the link may answer.
     var approval = true
 
-    /// In the order of errors and columns. Rows are read by ``init(fields:)``, in the same order.
+    /// In the order of errors and columns; names and rules come from the document. Rows are read by ``init(fields:)``,
+    /// in the same order.
     static let settings: [Setting<Settings>] = [
-      .required("kind", "kind", \.kind, .word(of: Kind.allCases)),
-      .defaulted("shows", "shows", \.shows, .word(of: Shows.allCases)),
-      .optional("expiresAt", "expires_at", \.expiresAt, .laterTime),
-      .optional("maxGuests", "max_guests", \.maxGuests, .integer(1...Invitation.maximumGuests)),
-      .defaulted("maxPlusOnes", "max_plus_ones", \.maxPlusOnes, .maxPlusOnes),
-      .defaulted("email", "email", \.email, .word(of: Email.allCases)),
-      .defaulted("approval", "approval", \.approval, .flag),
+      .required(Body.ShareLinkDraft.kind, "kind", \.kind),
+      .defaulted(Body.ShareLinkDraft.shows, "shows", \.shows),
+      .optional(Body.ShareLinkDraft.expiresAt, "expires_at", \.expiresAt),
+      .optional(Body.ShareLinkDraft.maxGuests, "max_guests", \.maxGuests),
+      .defaulted(Body.ShareLinkDraft.maxPlusOnes, "max_plus_ones", \.maxPlusOnes),
+      .defaulted(Body.ShareLinkDraft.email, "email", \.email),
+      .defaulted(Body.ShareLinkDraft.approval, "approval", \.approval),
     ]
 
     static let columns = Columns(settings.flatMap(\.columns))
@@ -48,5 +49,5 @@ extension ShareLink.Settings: SQLRecord {
 }
 
 extension Fields.Rule where Value == Timestamp {
-  fileprivate static var laterTime: Self { time.and("must be in the future", code: .outOfRange) { $0 > .now() } }
+  var later: Self { and("must be in the future", code: .outOfRange) { $0 > .now() } }
 }

@@ -7,9 +7,9 @@ struct ReportRoutes {
   @Sendable func report(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let draft = try await request.read { fields -> Report.Draft in
-      let user: User.ID? = fields.optional("userId", .id())
-      let event: Event.ID? = fields.optional("eventId", .id())
-      let guest: Visitor.ID? = fields.optional("guestId", .id())
+      let user = fields.optional(Body.ReportDraft.userId)
+      let event = fields.optional(Body.ReportDraft.eventId)
+      let guest = fields.optional(Body.ReportDraft.guestId)
       let subjects = [
         ("userId", user.map(Report.Subject.user)), ("eventId", event.map(Report.Subject.event)),
         ("guestId", guest.map(Report.Subject.guest)),
@@ -23,8 +23,7 @@ struct ReportRoutes {
       }
       return Report.Draft(
         subject: given.first ?? .event(.new()),
-        reason: fields.required("reason", .word(of: Report.Reason.allCases)),
-        text: fields.optional("text", .text(0...Report.maximumText)))
+        reason: fields.required(Body.ReportDraft.reason), text: fields.optional(Body.ReportDraft.text))
     }
     // Repeated reports take no lock on the reported user, and write nothing.
     if context.idempotent == nil,

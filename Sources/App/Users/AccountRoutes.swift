@@ -18,7 +18,12 @@ struct AccountRoutes {
       let edit = Changes(User.Profile.settings, from: &fields, in: .patch)
       let email = edit.applied(to: .blank).newEmail
       // The address can receive a password reset, so a change of it needs reauthentication.
-      return (edit, email, email == nil ? nil : fields.reauthentication(password: "currentPassword"))
+      let reauthentication = email.map { _ in
+        fields.reauthentication(
+          Body.ProfileEdit.currentPassword, idToken: Body.ProfileEdit.idToken, nonce: Body.ProfileEdit.nonce,
+          code: Body.ProfileEdit.code)
+      }
+      return (edit, email, reauthentication)
     }
     let confirmation: Reauthentication.Confirmation?
     do {
@@ -70,7 +75,11 @@ struct AccountRoutes {
 
   @Sendable func delete(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let reauthentication = try await request.read { $0.reauthentication(password: "password") }
+    let reauthentication = try await request.read { fields in
+      fields.reauthentication(
+        Body.Reauthentication.password, idToken: Body.Reauthentication.idToken, nonce: Body.Reauthentication.nonce,
+        code: Body.Reauthentication.code)
+    }
     let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await confirmation.spend(in: change)

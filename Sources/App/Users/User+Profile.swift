@@ -11,19 +11,20 @@ extension User {
     var requestsFrom: Audience
     var findableBy: Audience
 
-    /// In the order of errors and columns. Rows are read by ``init(fields:)``, in the same order.
+    /// In the order of errors and columns; names and rules come from the document. Rows are read by ``init(fields:)``,
+    /// in the same order.
     static let settings: [Setting<Profile>] = [
-      .required("username", "username", \.username, .username),
-      .required("displayName", "display_name", \.displayName, .displayName),
-      .optional("bio", "bio", \.bio, .text(0...500)),
+      .required(Body.ProfileEdit.username, "username", \.username),
+      .required(Body.ProfileEdit.displayName, "display_name", \.displayName),
+      .optional(Body.ProfileEdit.bio, "bio", \.bio),
       email,
-      .defaulted("requestsFrom", "requests_from", \.requestsFrom, .word(of: Audience.allCases)),
-      .defaulted("findableBy", "findable_by", \.findableBy, .word(of: Audience.allCases)),
+      .defaulted(Body.ProfileEdit.requestsFrom, "requests_from", \.requestsFrom),
+      .defaulted(Body.ProfileEdit.findableBy, "findable_by", \.findableBy),
     ]
 
     /// It becomes the account's address by a mail, so that no column has it.
-    private static let email = Setting<Profile>("email", \.newEmail, in: []) { fields, use in
-      guard case .set(let email) = fields.edit("email", .email, in: use) else { return .keep }
+    private static let email = Setting<Profile>(Body.ProfileEdit.email, \.newEmail, in: []) { fields, member, use in
+      guard case .set(let email) = fields.edit(member, in: use) else { return .keep }
       return .set(email)
     }
 
@@ -45,8 +46,4 @@ extension User.Profile: SQLRecord {
     requestsFrom = try fields.next()
     findableBy = try fields.next()
   }
-}
-
-extension Fields.Rule where Value == String {
-  static var displayName: Self { line(1...100) }
 }

@@ -205,12 +205,12 @@ struct Unlinking: Codable, Sendable, Hashable {
 struct AccountDeletion: Codable, Sendable, Hashable {
   /// The account's password.
   var password: String?
-  /// Six digits that were mailed to the account's verified address.
-  var code: String?
   /// A token of Apple or Google for a linked identity, issued within the last ten minutes.
   var idToken: String?
   /// The nonce that the app chose for the identity token.
   var nonce: String?
+  /// Six digits that were mailed to the account's verified address.
+  var code: String?
 }
 
 /// One login of the caller.

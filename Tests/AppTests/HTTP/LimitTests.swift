@@ -32,7 +32,8 @@ import Testing
     Limit(Device.maximum, "You already have # devices", document),
     Limit(Session.maximumCount, "user has at most # sessions", document, "docs/accounts.md"),
     Limit(Invitation.maximumGuests, "An event has at most # guests", document, "docs/sharing.md"),
-    Limit(Invitation.maximumBatch, "and a request at most #", document),
+    Limit(longest(Body.EventDraft.inviteeIds) ?? 0, "and a request at most #", document),
+    Limit(Invitation.maximumGuests, "maxGuests: {type: [integer, 'null'], minimum: 1, maximum: #", document),
     Limit(FriendRequest.maximumPending, "at most # pending sent requests", document),
     Limit(FriendRequest.maximumPerDay, "at most # new ones in 24 hours", document),
     Limit(Report.maximumPerDay, "a user can send # reports in 24 hours", document),
@@ -41,6 +42,14 @@ import Testing
     Limit(Passwords.length.lowerBound, "A password is # to", "docs/accounts.md"),
     Limit(Passwords.length.upperBound, "A password is 8 to # characters", document),
     Limit(Passwords.length.upperBound, "A password is 8 to # characters", "docs/accounts.md"),
+    Limit(Passwords.length.lowerBound, "NewPassword: {type: string, format: password, minLength: #", document),
+    Limit(
+      Passwords.length.upperBound, "NewPassword: {type: string, format: password, minLength: 8, maxLength: #", document),
+    Limit(EmailAddress.maximumLength, "format: email, minLength: 3, maxLength: #", document),
+    Limit(SignInCode.length, "pattern: '^[0-9]{#}$'", document),
+    Limit(Username.maximumLength, "Username: {type: string, minLength: 3, maxLength: #", document),
+    Limit(Report.maximumText, "ReportText: {type: [string, 'null'], maxLength: #", document),
+    Limit(WebhookAddress.maximumLength, "maxLength: #, pattern: '^[!-~]+$', x-rule: opaque deviceToken", document),
     Limit(Request.maximumBody >> 10, "A body may be at most # KiB", document),
     Limit(Picture.maximumLength >> 20, "a picture # MiB", document),
     Limit(Picture.maximumLength >> 20, "WebP or HEIC of at most # MiB", document, "docs/api-conventions.md"),
@@ -53,6 +62,16 @@ import Testing
     Limit(CalendarFeed.maximumZones, "each of at most # zones", "docs/calendars.md"),
     Limit(Event.maximumCounted, "an event with at most # invitations", "docs/caching.md"),
   ]
+
+  /// The maximum number of elements that the rule of a list allows.
+  private static func longest<Element>(_ member: Fields.Member<[Element]>) -> Int? {
+    do throws(Fields.Broken) {
+      _ = try member.rule().read(.array(Array(repeating: .null, count: 10_000)))
+      return nil
+    } catch {
+      return error.errors.first?.message.firstMatch(of: /[0-9]+/).flatMap { Int($0.output) }
+    }
+  }
 
   @Test(arguments: limits)
   private func `documents say what the code does`(_ limit: Limit) throws {

@@ -10,7 +10,7 @@ struct CodeRoutes {
   private var keys: SigningKeys { dependencies.refreshTokenKeys }
 
   @Sendable func mail(_ request: Request, _ context: Context) async throws -> Response {
-    let email = try await request.read { $0.required("email", .email) }
+    let email = try await request.read(Body.CodeRequest.init).email
     try await dependencies.throttle.count(.codeRequests(from: context.address))
     let caller = await dependencies.sessionUser(of: request)
     return try await .afterMailing {
@@ -44,18 +44,18 @@ struct CodeRoutes {
     case code(String, email: EmailAddress)
 
     init(_ fields: inout Fields) {
-      if let token = fields.optional("token", .text(1...500)) {
+      if let token = fields.optional(Body.CodeConfirmation.token) {
         self = .token(token)
       } else {
-        let email = fields.required("email", .email)
-        self = .code(fields.required("code", .signInCode), email: email)
+        let email = fields.required(Body.CodeConfirmation.email)
+        self = .code(fields.required(Body.CodeConfirmation.code), email: email)
       }
     }
   }
 
   @Sendable func confirm(_ request: Request, _ context: Context) async throws -> Response {
     let (presented, device) = try await request.read { fields in
-      (Presented(&fields), fields.optional("device", .line(1...100)))
+      (Presented(&fields), fields.optional(Body.CodeConfirmation.device))
     }
     guard let (user, token) = try await find(presented, context) else { throw AppError.invalidCode }
     // An address that an account loses is recorded in the database before the caller is refused.

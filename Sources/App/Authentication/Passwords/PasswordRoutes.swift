@@ -13,7 +13,10 @@ struct PasswordRoutes {
   @Sendable func changePassword(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let (reauthentication, new) = try await request.read { fields in
-      (fields.reauthentication(password: "currentPassword", idToken: nil), fields.required("newPassword", .password))
+      (
+        fields.reauthentication(Body.PasswordChange.currentPassword, code: Body.PasswordChange.code),
+        fields.required(Body.PasswordChange.newPassword)
+      )
     }
     // Tries again if the password was changed or rehashed meanwhile. Of two concurrent changes, the second then fails,
     // because its current password is outdated, or its code is spent.
@@ -33,7 +36,7 @@ struct PasswordRoutes {
   }
 
   @Sendable func requestReset(_ request: Request, _ context: Context) async throws -> Response {
-    let email = try await request.read { $0.required("email", .email) }
+    let email = try await request.read(Body.PasswordResetRequest.init).email
     try await dependencies.throttle.count(.resets(from: context.address))
     let caller = await dependencies.sessionUser(of: request)
     return try await .afterMailing { try await mailReset(to: email, by: caller, context) }
@@ -54,9 +57,8 @@ struct PasswordRoutes {
   }
 
   @Sendable func confirmReset(_ request: Request, _ context: Context) async throws -> Response {
-    let (token, new) = try await request.read { fields in
-      (fields.required("token", .text(1...500)), fields.required("newPassword", .password))
-    }
+    let body = try await request.read(Body.PasswordReset.init)
+    let (token, new) = (body.token, body.newPassword)
     // A rejected password must not cost the token.
     let account = try await MailToken.credentials(behind: token, for: .resetPassword, keys: keys, in: database)
     guard let account else { throw AppError.badMailToken }
@@ -74,14 +76,14 @@ struct PasswordRoutes {
   }
 
   @Sendable func verifyEmail(_ request: Request, _ context: Context) async throws -> Response {
-    let token = try await request.read { $0.required("token", .text(1...500)) }
+    let token = try await request.read(Body.MailedToken.init).token
     let caller = try await dependencies.caller(of: request)
     try await dependencies.verifyEmail(by: token, as: caller, from: context.address)
     return .noContent
   }
 
   @Sendable func undoEmailChange(_ request: Request, _ context: Context) async throws -> Response {
-    let token = try await request.read { $0.required("token", .text(1...500)) }
+    let token = try await request.read(Body.MailedToken.init).token
     try await dependencies.undoEmailChange(by: token)
     return .noContent
   }

@@ -13,30 +13,28 @@ struct ProviderRoutes {
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let provider = try dependencies.identityProviders.named(name)
-    let (presented, displayName, device) = try await request.read { fields in
-      (
-        Presented(&fields), fields.optional("displayName", .sharedName) ?? nil,
-        fields.optional("device", .line(1...100))
-      )
-    }
-    let identity = try await provider.verify(presented.token, logger: context.logger)
+    let body = try await request.read(Body.ProviderSignIn.init)
+    // Apple's library has empty names for a user who has signed in before.
+    let displayName = body.displayName.flatMap { $0.isEmpty ? nil : $0 }
+    let token = IdentityToken(text: body.idToken, nonce: body.nonce)
+    let identity = try await provider.verify(token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
     let turns = try await Identity.accounts(of: identity, in: database).map(KeyedQueue.Key.user)
     let (user, pass, isNew) = try await dependencies.change(at: turns) { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
       let pass = try await Session.start(
-        for: id, device: device, from: dependencies.addressKeys.network(of: context.address),
+        for: id, device: body.device, from: dependencies.addressKeys.network(of: context.address),
         keys: dependencies.refreshTokenKeys, in: change)
       return (try await User.find(id, in: change), pass, isNew)
     }
-    await keepGrant(presented.authorizationCode, identity, logger: context.logger)
+    await keepGrant(body.authorizationCode, identity, logger: context.logger)
     return try await dependencies.signedIn(user, pass, isNew: isNew)
   }
 
   /// Called by Apple's server.
   @Sendable func notify(_ request: Request, _ context: Context) async throws -> Response {
     let provider = try dependencies.identityProviders.named(.apple)
-    let payload = try await request.read { $0.required("payload", .identityToken) }
+    let payload = try await request.read(Body.AppleNotification.init).payload
     let notification = try await provider.verify(notification: payload, logger: context.logger)
     let turns = try await Identity.owners(of: notification.subject, at: .apple, in: database).map(KeyedQueue.Key.user)
     try await dependencies.change(at: turns) { try await Identity.apply(notification, in: $0) }
@@ -54,19 +52,17 @@ struct ProviderRoutes {
     let (me, session) = (try context.user, try context.session)
     let provider = try dependencies.identityProviders.named(name)
     // Without this, an unlocked phone is enough to give someone else lasting access.
-    let (presented, reauthentication) = try await request.read { fields in
-      (
-        Presented(&fields),
-        fields.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
-      )
+    let (body, reauthentication) = try await request.read { fields in
+      (Body.ProviderToken(&fields), self.reauthentication(&fields))
     }
-    let identity = try await provider.verify(presented.token, logger: context.logger)
+    let token = IdentityToken(text: body.idToken, nonce: body.nonce)
+    let identity = try await provider.verify(token, logger: context.logger)
     let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await confirmation.spend(in: change)
       try await Identity.link(identity, to: me, by: session, in: change)
     }
-    await keepGrant(presented.authorizationCode, identity, logger: context.logger)
+    await keepGrant(body.authorizationCode, identity, logger: context.logger)
     return .noContent
   }
 
@@ -74,15 +70,19 @@ struct ProviderRoutes {
     _ name: IdentityProvider.Name, _ request: Request, _ context: Context
   ) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    let reauthentication = try await request.read {
-      $0.reauthentication(password: "currentPassword", idToken: "currentIdToken", nonce: "currentNonce")
-    }
+    let reauthentication = try await request.read(self.reauthentication)
     let confirmation = try await reauthentication.check(context, in: dependencies)
     try await dependencies.change(at: .user(me)) { change in
       try await confirmation.spend(in: change)
       try await Identity.unlink(name, from: me, by: session, in: change)
     }
     return .noContent
+  }
+
+  private func reauthentication(_ fields: inout Fields) -> Reauthentication {
+    fields.reauthentication(
+      Body.Unlinking.currentPassword, idToken: Body.Unlinking.currentIdToken, nonce: Body.Unlinking.currentNonce,
+      code: Body.Unlinking.code)
   }
 
   /// Exchanges Apple's code for a grant that can be revoked later. Best effort: the user is also signed in without it,
@@ -100,25 +100,12 @@ struct ProviderRoutes {
   }
 }
 
-extension Fields.Rule where Value == String? {
-  /// The name that a provider shared with the app. Blank is nil, because Apple's library has empty names for a user who
-  /// has signed in before.
-  fileprivate static var sharedName: Self {
-    Self(placeholder: nil) { json throws(Fields.Broken) in
-      if case .string(let text) = json, text.trimmedScalars.isEmpty { return nil }
-      return try Fields.Rule<String>.line(1...100).read(json)
+extension Fields.Rule where Value == String {
+  /// Also takes blank text, which becomes empty.
+  var orBlank: Self {
+    Self(placeholder: placeholder) { json throws(Fields.Broken) in
+      if case .string(let text) = json, text.trimmedScalars.isEmpty { return "" }
+      return try read(json)
     }
-  }
-}
-
-/// The fields that an app sends after a sign-in with a provider.
-private struct Presented {
-  let token: IdentityToken
-  let authorizationCode: String?
-
-  init(_ fields: inout Fields) {
-    token = IdentityToken(
-      text: fields.required("idToken", .identityToken), nonce: fields.optional("nonce", .nonce))
-    authorizationCode = fields.optional("authorizationCode", .opaque(1...1024))
   }
 }

@@ -16,19 +16,17 @@ struct SessionRoutes {
     var request = request
     let body = try await request.bytes(upTo: Request.maximumBody, else: .bodyTooLarge)
     request.body = RequestBody(buffer: body)
-    let (username, email, password, displayName, device) = try await request.read { fields in
-      let (username, email) = (fields.required("username", .username), fields.required("email", .email))
-      let password = fields.optional("password", .password)
-      let displayName = fields.optional("displayName", .displayName)
-      let device = fields.optional("device", .line(1...100))
-      if let password, !fields.hasError(in: "password"),
-        let objection = Passwords.objection(
-          to: password, of: Passwords.Owner(username: username, displayName: displayName, email: email.text))
+    let new = try await request.read { fields in
+      let new = Body.Registration(&fields)
+      let owner = Passwords.Owner(username: new.username, displayName: new.displayName, email: new.email.text)
+      if let password = new.password, !fields.hasError(in: "password"),
+        let objection = Passwords.objection(to: password, of: owner)
       {
         fields.note("password", .weakPassword, objection)
       }
-      return (username, email, password, displayName, device)
+      return new
     }
+    let (username, email, password, device) = (new.username, new.email, new.password, new.device)
     let idempotent = try request.idempotencyKey().map {
       IdempotentRequest(
         $0, scope: ["register", username.lowercasedASCII], content: Data(body.readableBytesView), keys: keys)
@@ -41,7 +39,7 @@ struct SessionRoutes {
     // Outside the transaction: hashing takes a while, and must not occupy a connection.
     let hash: String? = if let password { try await passwords.hash(password) } else { nil }
     let registration = User.Registration(
-      username: username, email: email, passwordHash: hash, displayName: displayName ?? username)
+      username: username, email: email, passwordHash: hash, displayName: new.displayName ?? username)
     // Anyone can type any address. The account works without the mail, and can ask for one later.
     let attempt = MailGate.Attempt(
       id: idempotent?.attempt ?? UUID(), kind: .verifyEmail, mailbox: Mailbox(email), origin: context.address,
@@ -77,14 +75,9 @@ struct SessionRoutes {
   }
 
   @Sendable func login(_ request: Request, _ context: Context) async throws -> Response {
-    let (login, password, device) = try await request.read { fields in
-      (
-        fields.required("login", .login), fields.required("password", .anyPassword),
-        fields.optional("device", .line(1...100))
-      )
-    }
+    let body = try await request.read(Body.Login.init)
     try passwords.admit()
-    return try await logIn(login, password, device: device, context)
+    return try await logIn(body.login, body.password, device: body.device, context)
   }
 
   private func logIn(
@@ -114,7 +107,7 @@ struct SessionRoutes {
   }
 
   @Sendable func refresh(_ request: Request, _ context: Context) async throws -> Response {
-    let text = try await request.read { $0.required("refreshToken", .text(1...500)) }
+    let text = try await request.read(Body.Refresh.init).refreshToken
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
@@ -169,9 +162,9 @@ private struct SessionJSON: JSONWritable {
 
 extension Fields.Rule where Value == String {
   /// ASCII, so that no two names look alike.
-  static var username: Self {
+  var username: Self {
     let rule = "must be letters (a to z), digits, dots, underscores or hyphens"
-    let form = text(3...30).and(rule) { $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil }
+    let form = and(rule) { $0.wholeMatch(of: /[A-Za-z0-9._-]+/) != nil }
     return Self(placeholder: form.placeholder) { json throws(Fields.Broken) in
       // Before it is normalized, which turns some other letters into ASCII letters.
       if case .string(let raw) = json, !raw.isASCII { throw Fields.Broken(.badFormat, rule) }

@@ -33,7 +33,7 @@ struct HostRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
-    let status = try await request.read { $0.required("status", .word(of: Invitation.answers)) }
+    let status = try await request.read(Body.AnswerSetting.init).status
     return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
       try await Invitation.set(status, of: guest, to: id, by: me, in: $0)
     }
@@ -51,17 +51,14 @@ struct HostRoutes {
   @Sendable func duplicate(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let (times, invites) = try await request.read { fields in
-      let times = Event.CopyTimes(
-        startTime: fields.required("startTime", .plannedTime), endTime: fields.clearableEdit("endTime", .plannedTime))
-      return (times, fields.optional("invite", .flag) ?? false)
-    }
+    let body = try await request.read(Body.EventCopy.init)
+    let times = Event.CopyTimes(startTime: body.startTime, endTime: body.endTime)
     let copy = Event.ID.new()
     try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(
       to: context, at: .user(me), .event(id), thenReading: copy
     ) {
-      try await Event.duplicate(id, as: copy, at: times, in: dependencies.zones, invites: invites, by: me, in: $0)
+      try await Event.duplicate(id, as: copy, at: times, in: dependencies.zones, invites: body.invite, by: me, in: $0)
     } response: { event in
       var response = Response.event(event, status: .created)
       response.headers[.location] = "/api/v1/events/\(copy)"

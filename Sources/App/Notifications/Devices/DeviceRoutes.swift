@@ -27,20 +27,15 @@ struct DeviceRoutes {
   }
 
   private func registration(_ fields: inout Fields) -> Device.Registration {
-    let platform = fields.required("platform", .word(of: Device.Platform.allCases))
-    let token = fields.required("token", .deviceToken)
-    let environment = fields.optional("environment", .word(of: Device.Environment.allCases))
-    let topic = fields.optional("topic", .topic)
-    let name = fields.optional("name", .line(1...100))
-    let localizes = fields.optional("localizes", .flag) ?? false
-    let rotatesSecret = fields.optional("rotateSecret", .flag) ?? false
+    let body = Body.DeviceRegistration(&fields)
+    let (platform, token) = (body.platform, body.token)
     if !fields.hasError(in: "platform") {
       if !fields.hasError(in: "token"), let objection = self.objection(to: token, of: platform) {
         fields.note("token", .badFormat, objection)
       }
       let particular: [(name: String, isGiven: Bool, platforms: [Device.Platform])] = [
-        ("environment", environment != nil, [.ios]), ("topic", topic != nil, [.ios]),
-        ("localizes", localizes, [.ios, .android]), ("rotateSecret", rotatesSecret, [.webhook]),
+        ("environment", body.environment != nil, [.ios]), ("topic", body.topic != nil, [.ios]),
+        ("localizes", body.localizes, [.ios, .android]), ("rotateSecret", body.rotateSecret, [.webhook]),
       ]
       for (name, isGiven, owners) in particular
       where isGiven && !owners.contains(platform) && !fields.hasError(in: name) {
@@ -51,8 +46,8 @@ struct DeviceRoutes {
       platform: platform,
       // Upper and lower case hexadecimal digits are the same token.
       token: platform == .ios ? token.lowercased() : token,
-      environment: platform == .ios ? environment ?? .production : nil, topic: topic, name: name,
-      localizes: localizes, rotatesSecret: rotatesSecret)
+      environment: platform == .ios ? body.environment ?? .production : nil, topic: body.topic, name: body.name,
+      localizes: body.localizes, rotatesSecret: body.rotateSecret)
   }
 
   private func objection(to token: String, of platform: Device.Platform) -> String? {
@@ -105,14 +100,14 @@ private struct RegisteredDeviceJSON: JSONWritable {
 }
 
 extension Fields.Rule where Value == String {
-  fileprivate static var deviceToken: Self {
-    opaque(1...WebhookAddress.maximumLength).and("must be visible ASCII characters without spaces") {
+  var deviceToken: Self {
+    and("must be visible ASCII characters without spaces") {
       $0.utf8.allSatisfy { (0x21...0x7e).contains($0) }
     }
   }
 
   /// An app's id. It becomes a header.
-  fileprivate static var topic: Self {
-    text(1...255).and("must be an app's id, like com.example.app") { $0.wholeMatch(of: /[A-Za-z0-9.\-]+/) != nil }
+  var topic: Self {
+    and("must be an app's id, like com.example.app") { $0.wholeMatch(of: /[A-Za-z0-9.\-]+/) != nil }
   }
 }

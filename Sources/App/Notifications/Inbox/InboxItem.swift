@@ -17,8 +17,6 @@ struct InboxItem: Sendable {
 
   /// The channel on which a worker announces that it has added to inboxes.
   static let channel = "muster_inbox"
-  /// The number of ids that one request may mark.
-  static let maximumBatch = 500
   /// Items marked in one change, under the lock of the user's stamps.
   static let maximumMarked = 1000
 

@@ -28,10 +28,9 @@ struct InboxRoutes {
   @Sendable func markRead(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let marked = try await request.read { fields -> InboxItem.Marked in
-      let ids: [InboxItem.ID]? = fields.optional("ids", .list(of: .id(), atMost: InboxItem.maximumBatch))
-      let time = fields.optional("before", .moment)
-      let all = fields.optional("all", .flag) ?? false
-      let given = [ids != nil, time != nil, all].count { $0 }
+      let body = Body.ReadMark(&fields)
+      let all = body.all == true
+      let given = [body.ids != nil, body.before != nil, all].count { $0 }
       if given != 1 {
         for name in ["ids", "before", "all"] {
           fields.note(
@@ -39,8 +38,8 @@ struct InboxRoutes {
         }
       }
       if all { return .all }
-      if let time { return .arrived(by: time) }
-      return .these(ids ?? [])
+      if let time = body.before { return .arrived(by: time) }
+      return .these(body.ids ?? [])
     }
     let reading = InboxItem.unread(of: me, left: marked)
     if context.idempotent != nil {

@@ -26,8 +26,7 @@ struct ReportForm: Sendable {
     _ = members.insert(text.isEmpty ? .null : .string(text), forKey: "text")
     var rules = Fields(members)
     let draft = (
-      reason: rules.required("reason", .word(of: Report.Reason.allCases)),
-      text: rules.optional("text", .text(0...Report.maximumText))
+      reason: rules.required(Body.ReportDraft.reason), text: rules.optional(Body.ReportDraft.text)
     )
     for error in rules.errors {
       errors.append(

@@ -64,8 +64,8 @@ public struct MeAPI: Sendable {
   ///   `email-unverified`
   public func delete(reauthentication: Reauthentication?) async throws {
     let body = AccountDeletion(
-      password: reauthentication?.password, code: reauthentication?.code, idToken: reauthentication?.idToken,
-      nonce: reauthentication?.nonce)
+      password: reauthentication?.password, idToken: reauthentication?.idToken, nonce: reauthentication?.nonce,
+      code: reauthentication?.code)
     try await caller.send(.write(.deleteMe, body, key: nil))
     try await caller.credentials.clear()
   }

@@ -68,7 +68,7 @@ import Testing
     func reading<Value>(_ rule: Fields.Rule<Value>) -> (String) -> Void { { _ = try? rule.read(.string($0)) } }
     let rules: [(String, (String) -> Void)] = [
       ("text", reading(.text(1...254))), ("long text", reading(.text(0...2000))), ("line", reading(.line(1...100))),
-      ("username", reading(.username)), ("email", reading(.email)), ("login", reading(.login)),
+      ("username", reading(.text(3...30).username)), ("email", reading(.email)), ("login", reading(.login)),
       ("password", reading(.password)), ("any password", reading(.anyPassword)), ("opaque", reading(.opaque(1...1024))),
     ]
     for (name, read) in rules {

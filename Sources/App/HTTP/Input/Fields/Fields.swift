@@ -6,6 +6,8 @@ import Foundation
 ///     let draft = try Fields.read(body) { fields in
 ///       Draft(title: fields.required("title", .text(1...200)), note: fields.optional("note", .text(0...2000)))
 ///     }
+///
+/// The readers of requests are generated: see ``Body``.
 struct Fields {
   private let members: JSON.Object
   private let prefix: String
@@ -89,6 +91,21 @@ struct Fields {
       return rule.placeholder
     }
   }
+
+  /// A member of a body, with its rule. The document has both: see ``Body``.
+  struct Member<Value>: Sendable {
+    let name: String
+    let rule: @Sendable () -> Rule<Value>
+
+    init(_ name: String, _ rule: @escaping @Sendable @autoclosure () -> Rule<Value>) {
+      self.name = name
+      self.rule = rule
+    }
+  }
+
+  mutating func required<Value>(_ member: Member<Value>) -> Value { required(member.name, member.rule()) }
+
+  mutating func optional<Value>(_ member: Member<Value>) -> Value? { optional(member.name, member.rule()) }
 
   /// A rule that turns a JSON value into a Swift value.
   struct Rule<Value> {

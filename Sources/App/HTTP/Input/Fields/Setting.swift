@@ -1,7 +1,8 @@
 import Postgres
 
-/// One property that clients set, with its member on the wire, its columns and its rule. A list of settings says once
-/// what a POST and a PATCH read and what INSERT and UPDATE write.
+/// One property that clients set, with the member of requests that has it, and its columns. A list of settings says
+/// once what a POST and a PATCH read and what INSERT and UPDATE write. The name and the rule of a member come from the
+/// document: see ``Body``.
 struct Setting<Owner: Sendable>: Sendable {
   typealias Change = @Sendable (inout Owner) -> Void
 
@@ -16,42 +17,39 @@ struct Setting<Owner: Sendable>: Sendable {
   /// - Parameters:
   ///   - columns: none for a property that other statements store.
   ///   - read: the new value from a request.
-  init<Value: JSONWritable & Equatable & Sendable>(
-    _ name: String, _ path: any WritableKeyPath<Owner, Value> & Sendable, in columns: [Column<Owner>],
-    _ read: @escaping @Sendable (inout Fields, Fields.Use) -> Edit<Value>
+  init<Value: JSONWritable & Equatable & Sendable, Given>(
+    _ member: Fields.Member<Given>, _ path: any WritableKeyPath<Owner, Value> & Sendable, in columns: [Column<Owner>],
+    _ read: @escaping @Sendable (inout Fields, Fields.Member<Given>, Fields.Use) -> Edit<Value>
   ) {
-    self.name = name
+    name = member.name
     self.columns = columns
     value = { $0[keyPath: path] }
     differs = { $0[keyPath: path] != $1[keyPath: path] }
     self.read = { fields, use in
-      guard case .set(let new) = read(&fields, use) else { return nil }
+      guard case .set(let new) = read(&fields, member, use) else { return nil }
       return { $0[keyPath: path] = new }
     }
   }
 
   /// A property that a POST must give.
   static func required<Value: JSONWritable & Equatable & SQLValue>(
-    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable,
-    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+    _ member: Fields.Member<Value>, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable
   ) -> Self {
-    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit(name, rule(), in: $1, isRequired: true) }
+    Self(member, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit($1, in: $2, isRequired: true) }
   }
 
   /// A property with a default that is not null.
   static func defaulted<Value: JSONWritable & Equatable & SQLValue>(
-    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable,
-    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+    _ member: Fields.Member<Value>, _ column: String, _ path: any WritableKeyPath<Owner, Value> & Sendable
   ) -> Self {
-    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit(name, rule(), in: $1) }
+    Self(member, path, in: [Column(column) { $0[keyPath: path] }]) { $0.edit($1, in: $2) }
   }
 
   /// A property that may be null.
   static func optional<Value: JSONWritable & Equatable & SQLValue>(
-    _ name: String, _ column: String, _ path: any WritableKeyPath<Owner, Value?> & Sendable,
-    _ rule: @escaping @Sendable @autoclosure () -> Fields.Rule<Value>
+    _ member: Fields.Member<Value>, _ column: String, _ path: any WritableKeyPath<Owner, Value?> & Sendable
   ) -> Self {
-    Self(name, path, in: [Column(column) { $0[keyPath: path] }]) { $0.clearableEdit(name, rule(), in: $1) }
+    Self(member, path, in: [Column(column) { $0[keyPath: path] }]) { $0.clearableEdit($1, in: $2) }
   }
 }
 
@@ -80,21 +78,19 @@ extension Fields {
   }
 
   /// A member that always has a value.
-  mutating func edit<Value>(
-    _ name: String, _ rule: Rule<Value>, in use: Use, isRequired: Bool = false
-  ) -> Edit<Value> {
+  mutating func edit<Value>(_ member: Member<Value>, in use: Use, isRequired: Bool = false) -> Edit<Value> {
     switch use {
-    case .patch: edit(name, rule)
-    case .post where isRequired: .set(required(name, rule))
-    case .post: optional(name, rule).map(Edit.set) ?? .keep
+    case .patch: edit(member.name, member.rule())
+    case .post where isRequired: .set(required(member))
+    case .post: optional(member).map(Edit.set) ?? .keep
     }
   }
 
   /// A member that may be null.
-  mutating func clearableEdit<Value>(_ name: String, _ rule: Rule<Value>, in use: Use) -> Edit<Value?> {
+  mutating func clearableEdit<Value>(_ member: Member<Value>, in use: Use) -> Edit<Value?> {
     switch use {
-    case .patch: clearableEdit(name, rule)
-    case .post: .set(optional(name, rule))
+    case .patch: clearableEdit(member.name, member.rule())
+    case .post: .set(optional(member))
     }
   }
 }

@@ -96,6 +96,45 @@ import Testing
       } == ["title", "note"])
   }
 
+  @Test func `a generated reader has the limits of the document, and names bad members in its order`() throws {
+    let bodies: [(text: String, read: (inout Fields) -> Void, bad: [String])] = [
+      (
+        #"{"device": "", "displayName": 5, "password": "short", "email": "ana", "username": "a!"}"#,
+        { _ = Body.Registration(&$0) },
+        [
+          "username must be 3 to 30 characters long", "email must be an e-mail address",
+          "password must be 8 to 256 characters long", "displayName must be a string, not a number",
+          "device must be 1 to 100 characters long",
+        ]
+      ),
+      (
+        #"{"rotateSecret": 1, "platform": "pager", "topic": "a b", "environment": "beta"}"#,
+        { _ = Body.DeviceRegistration(&$0) },
+        [
+          "platform must be one of ios, android, webhook, log", "token is required",
+          "environment must be one of production, sandbox", "topic must be an app's id, like com.example.app",
+          "rotateSecret must be true or false, not a number",
+        ]
+      ),
+    ]
+    for (text, read, bad) in bodies {
+      let error = #expect(throws: AppError.self) { try Fields.read(try JSON(parsing: text.utf8), read) }
+      #expect(error?.fields.map { "\($0.field) \($0.message)" } == bad)
+    }
+  }
+
+  @Test func `what a body may lack has its default, or tells null from absent`() throws {
+    func copy(_ members: String) throws -> Body.EventCopy {
+      try Fields.read(try JSON(parsing: #"{"startTime": "2030-05-01T18:00:00Z"\#(members)}"#.utf8), Body.EventCopy.init)
+    }
+    let plain = try copy("")
+    #expect(!plain.invite)
+    guard case .keep = plain.endTime else { throw Unexpected("\(plain.endTime)") }
+    let cleared = try copy(#", "endTime": null, "invite": true"#)
+    #expect(cleared.invite)
+    guard case .set(nil) = cleared.endTime else { throw Unexpected("\(cleared.endTime)") }
+  }
+
   @Test(arguments: ["[]", "5", "\"x\"", "null", "true"])
   func `a body that is not an object is malformed`(_ text: String) throws {
     let json = try JSON(parsing: text.utf8)
