@@ -10,24 +10,9 @@ extension Database {
   ///
   /// - Throws: ``PostgresError``; a statement that writes fails with SQLSTATE 25006.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
-    try await send(statements, within: nil)
-  }
-
-  /// Reads with a time limit of their own: `database.limited(to: .seconds(1)).rows(...)`.
-  ///
-  /// After the limit, the caller gets a timeout. The server still stops the statement after
-  /// ``Configuration/statementTimeout``, because a statement on a shared connection cannot be cancelled alone.
-  ///
-  /// - Parameter limit: for each batch, including the wait for a connection and all retries. The limits of the
-  ///   configuration still apply.
-  public func limited(to limit: Duration) -> LimitedReads {
-    LimitedReads(database: self, limit: limit)
-  }
-
-  func send(_ statements: [SQL], within limit: Duration?) async throws -> [Rows] {
     let statements = statements.commented
     let timeout = configuration.timeout(of: statements.count)
-    let deadline = ContinuousClock.now + (limit.map { min($0, timeout) } ?? timeout)
+    let deadline = ContinuousClock.now + timeout
     return try await call {
       // All shared connections may have broken at the same time.
       var attempts = sharedConnections.count

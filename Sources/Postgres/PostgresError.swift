@@ -38,12 +38,6 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   public var sqlState: String?
   /// The named constraint that was violated.
   public var constraint: String?
-  /// The table that the server's error concerns, if the server names one.
-  public var table: String?
-  /// The column that the server's error concerns, if the server names one.
-  public var column: String?
-  /// Further details from the server, if any. They may quote values.
-  public var detail: String?
   /// False only if the statement certainly had no effect.
   public var mayHaveRun: Bool
   /// The table changed after the statement was prepared, or the statement is no longer prepared. Preparing it again
@@ -69,9 +63,6 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
     isStalePlan = field("R") == "RevalidateCachedQuery" || field("C") == "26000"
     sqlState = field("C")
     constraint = field("n")
-    table = field("t")
-    column = field("c")
-    detail = field("D")
     message = field("M") ?? String(cString: PQresultErrorMessage(result))
     mayHaveRun = false
   }
@@ -123,9 +114,6 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
   var isRetryableRead: Bool {
     (kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan) && (!mayHaveRun || isHarmless)
   }
-
-  /// A name or a type is not as the statement expects it. XX000 is the lookup of a type that was dropped.
-  var isAboutSchema: Bool { sqlState.map { $0.hasPrefix("42") || $0 == "XX000" } ?? false }
 
   /// The server has no prepared statement with this name.
   var isUnknownStatement: Bool { sqlState == "26000" }

@@ -129,9 +129,6 @@ extension Connection {
       if error.sqlState == "25006", purpose == .exclusive, let pg = state.pg {
         error.isFromReadOnlyServer = Self.isReadOnly(pg)
       }
-      if case .query(let statement) = step, statement.isNamed, statement.key.hasInferredTypes, error.isAboutSchema {
-        error.isStalePlan = true
-      }
       switch step {
       case .query(let statement) where error.isStalePlan:
         state.prepared.forget(statement, isGone: error.isUnknownStatement)

@@ -3,8 +3,7 @@
 ///     static let title = CompiledSQL { (id: SQLArgument<UUID>) in "SELECT title FROM events WHERE id = \(id)" }
 ///     let title: String? = try await database.value(Self.title(id))
 ///
-/// An argument may stand in several places. Its value is sent once, so a type that the server infers must be the same in
-/// all of them.
+/// An argument may stand in several places. Its value is sent once.
 public struct CompiledSQL<each Value: SQLValue>: Sendable {
   @usableFromInline let text: SQL
 

@@ -36,8 +36,8 @@ extension SQL {
       self.length = length
     }
 
-    /// The size of the parameter without its header. The text of an inferred type ends in a zero.
-    var size: Int { length < 0 ? 0 : Int(length) + (type == 0 ? 1 : 0) }
+    /// The size of the parameter without its header.
+    var size: Int { max(0, Int(length)) }
   }
 
   /// The types of the parameters.
@@ -55,6 +55,8 @@ extension SQL {
   }
 
   private typealias Value = UnsafePointer<CChar>?
+  /// libpq's code for the binary format.
+  private static let binary: Int32 = 1
 
   /// Calls `body` with the parameters as libpq expects them: values, lengths and formats. The pointers are valid only
   /// during the call.
@@ -73,8 +75,7 @@ extension SQL {
             let value = bytes.baseAddress.map { ($0 + offset).assumingMemoryBound(to: CChar.self) }
             values.initializeElement(at: index, to: header.length < 0 ? nil : value)
             numbers.initializeElement(at: index, to: max(0, header.length))
-            // A type that the server infers is sent as text.
-            numbers.initializeElement(at: count + index, to: header.type == 0 ? 0 : 1)
+            numbers.initializeElement(at: count + index, to: Self.binary)
             offset += header.size
           }
           let lengths = UnsafePointer(numbers.baseAddress)

@@ -97,12 +97,6 @@ extension SQL {
       length += other.length
     }
 
-    /// Whether the server infers types. They are a part of the prepared statement, so a change of the schema can make it
-    /// fail.
-    var hasInferredTypes: Bool {
-      pieces.contains { if case .parameter(let parameter) = $0 { parameter.type == 0 } else { false } }
-    }
-
     /// Rebuilt at each call.
     var text: String {
       // Bytes in one buffer are several times cheaper than strings that are appended one by one.

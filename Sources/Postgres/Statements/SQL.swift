@@ -92,14 +92,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
   /// - Parameter start: where the header is in `bytes`.
   @usableFromInline
   mutating func finishBytes(_ type: SQLType, _ encoding: SQLEncoding, from start: Int, number: Int) {
-    var encoding = encoding
     let first = start + ParameterHeader.size
     if encoding == .null { bytes.removeLast(bytes.count - first) }
     let length = bytes.count - first
-    if type.isInferred, encoding != .null {
-      if bytes[first...].hasZero { encoding = .unrepresentable }
-      bytes.append(0)  // libpq reads text up to here
-    }
     let header = ParameterHeader(type: type.oid, length: encoding == .null ? -1 : Int32(clamping: length))
     header.write(to: &bytes, at: start)
     if encoding == .unrepresentable {

@@ -6,7 +6,6 @@ extension Array: SQLExpression, SQLValue where Element: SQLValue {
   }
 
   public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
-    if Element.sqlType.isInferred { return encodeText(into: &bytes) }
     guard let count = Int32(exactly: count) else { return .unrepresentable }
     bytes.appendInteger(Int32(isEmpty ? 0 : 1))  // dimensions
     bytes.appendInteger(Int32(1))  // may hold NULLs
@@ -15,29 +14,6 @@ extension Array: SQLExpression, SQLValue where Element: SQLValue {
     bytes.appendInteger(count)
     bytes.appendInteger(Int32(1))  // the first index
     for element in self where bytes.appendField(element) == .unrepresentable { return .unrepresentable }
-    return .bytes
-  }
-
-  /// The text of an array, such as `{"a","b",NULL}`, because the binary format would need the oid of the elements'
-  /// type.
-  private func encodeText(into bytes: inout [UInt8]) -> SQLEncoding {
-    bytes.append(UInt8(ascii: "{"))
-    for (index, element) in enumerated() {
-      if index > 0 { bytes.append(UInt8(ascii: ",")) }
-      var text: [UInt8] = []
-      switch element.encode(into: &text) {
-      case .unrepresentable: return .unrepresentable
-      case .null: bytes += Array<UInt8>("NULL".utf8)
-      case .bytes:
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text {
-          if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
-          bytes.append(byte)
-        }
-        bytes.append(UInt8(ascii: "\""))
-      }
-    }
-    bytes.append(UInt8(ascii: "}"))
     return .bytes
   }
 

@@ -18,8 +18,3 @@ public struct JSONDocument: SQLValue, Equatable {
     self.init(try String(cell: cell))
   }
 }
-
-extension JSONDocument: Codable {
-  public init(from decoder: any Decoder) throws { self = try decoder.text { JSONDocument($0) } }
-  public func encode(to encoder: any Encoder) throws { try encoder.encode(text) }
-}

@@ -19,8 +19,7 @@ extension SQLCell {
   /// Whether the cell may be an array: of a built-in type that some Swift type reads, or of a user-defined type.
   @usableFromInline var isArray: Bool {
     switch type {
-    case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1182, 1185, 2951, 3807: true  // as in `SQLType`
-    case 1231, 1183, 1115, 1187, 1041, 651, 3905, 3907, 3909, 3911, 3913, 3927: true
+    case 1000, 1001, 1005, 1007, 1016, 1021, 1022, 1185, 2951, 3807: true  // as in `SQLType`
     case 1009, 1015, 1014, 1003, 199, 2287: true  // of text, varchar, char(n), name, json, record
     default: type >= 16384
     }
@@ -32,23 +31,6 @@ extension SQLCell {
     guard let bytes else { throw CellMismatch.null }
     guard type == one.oid || type == other?.oid else { throw CellMismatch.type }
     return bytes
-  }
-
-  /// The fields of a composite value, in order, for types that read one:
-  ///
-  ///     init(cell: SQLCell) throws {
-  ///       let fields = try cell.fields(2)
-  ///       (street, city) = (try String(cell: fields[0]), try String(cell: fields[1]))
-  ///     }
-  ///
-  /// - Parameter count: the number of fields that the type must have.
-  /// - Throws: ``CellMismatch`` if the cell is NULL, or no composite value with this number of fields.
-  public func fields(_ count: Int) throws -> [SQLCell] {
-    var fields = try SQLFields(of: self)
-    guard fields.count == count else { throw CellMismatch.type }
-    let cells = try (0..<count).map { _ in try fields.nextCell() }
-    try fields.checkIsAtEnd()
-    return cells
   }
 }
 

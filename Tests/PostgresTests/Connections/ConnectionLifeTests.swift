@@ -74,7 +74,12 @@ struct ConnectionLifeTests {
         let closing = Task.detached { await database.close(drainingFor: .seconds(60)) }
         try await eventually("new calls are rejected") {
           // A call that comes too early waits behind the read.
-          let call = Task.detached { try await database.limited(to: .milliseconds(500)).rows("SELECT 1") }
+          let call = Task.detached { try await database.rows("SELECT 1") }
+          let alarm = Task {
+            try await Task.sleep(for: .milliseconds(500))
+            call.cancel()
+          }
+          defer { alarm.cancel() }
           return (await call.result.failure as? PostgresError)?.kind == .cannotConnect
         }
         #expect(try await server.advisoryLocks(granted: false) == 2)

@@ -28,13 +28,12 @@ enum Snippets {
       Migration(
         fileName: "0001_events.sql",
         text: """
-          CREATE TYPE visibility AS ENUM ('open', 'secret');
           CREATE TABLE events (
             id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
             title text NOT NULL,
             start_time timestamptz NOT NULL,
-            visibility visibility NOT NULL,
-            price numeric(10, 2),
+            visibility text NOT NULL CHECK (visibility IN ('open', 'secret')),
+            seats bigint,
             CONSTRAINT events_title_once UNIQUE (title)
           );
           """)
@@ -45,15 +44,15 @@ enum Snippets {
 
   static func write(_ database: Database) async throws {
     // snippet
-    enum Visibility: String, SQLEnum, Decodable {
+    enum Visibility: String, SQLValue {
       case open, secret
     }
 
     let start = Timestamp(microseconds: 1_777_658_400_000_000)
     try await database.execute(
       """
-      INSERT INTO events (title, start_time, visibility, price)
-      VALUES (\("Pasta night"), \(start), \(Visibility.open), \(Decimal(string: "12.50")))
+      INSERT INTO events (title, start_time, visibility, seats)
+      VALUES (\("Pasta night"), \(start), \(Visibility.open), \(12))
       """)
     // end
   }
@@ -71,70 +70,29 @@ enum Snippets {
     return count
   }
 
-  static func decode(_ database: Database) async throws -> [String] {
-    enum Visibility: String, SQLEnum, Decodable {
-      case open, secret
-    }
-    // snippet
-    struct Event: Decodable {
-      let id: UUID
-      let title: String
-      let startTime: Timestamp
-      let visibility: Visibility
-      let price: Decimal?
-    }
-
-    let rows = try await database.rows(
-      "SELECT id, title, start_time, visibility, price FROM events ORDER BY start_time")
-    let events = try rows.decode(Event.self, names: .snakeCase)
-    let titles = try await database.rows("SELECT id, title FROM events").decode((UUID, String).self)
-    // end
-    guard events.count == titles.count, events.allSatisfy({ $0.visibility == .open }) else { return [] }
-    return titles.map(\.1)
-  }
-
   static func transaction(_ database: Database) async throws {
     // snippet
     try await database.transaction(isolation: .serializable, repeating: true) { transaction in
-      let free: Int? = try await transaction.value("SELECT count(*) FROM events WHERE price IS NULL")
-      guard free == 0 else { return }
-      try await transaction.rows("UPDATE events SET price = price / 2")
-    }
-    // end
-    // snippet
-    try await database.transaction { transaction in
-      do {
-        try await transaction.savepoint {
-          try await transaction.rows(
-            "INSERT INTO events (title, start_time, visibility) VALUES ('Pasta night', now(), 'open')")
-        }
-      } catch let error as PostgresError where error.constraint == "events_title_once" {
-        try await transaction.rows("UPDATE events SET start_time = now() WHERE title = 'Pasta night'")
-      }
-    }
-    // end
-  }
-
-  static func stream(_ database: Database) async throws {
-    // snippet
-    try await database.slow.stream("SELECT id, title FROM events") { rows in
-      for try await row in rows {
-        let (id, title) = try row.decode((UUID, String).self)
-        print(id, title)
-      }
+      let unlimited: Int? = try await transaction.value("SELECT count(*) FROM events WHERE seats IS NULL")
+      guard unlimited == 0 else { return }
+      try await transaction.rows("UPDATE events SET seats = seats / 2")
     }
     // end
   }
 
   static func copy(_ url: String) async throws -> Int {
+    enum Visibility: String, SQLValue {
+      case open, secret
+    }
+    let start = Timestamp(microseconds: 1_777_658_400_000_000)
     // snippet
-    let total = try await ScriptConnection.run(url) { connection in
-      try connection.copy("SELECT id, title FROM events", as: (UUID, String).self) { id, title in
-        print(id, title)
+    let count = try await ScriptConnection.run(url) { connection in
+      try connection.copy(into: "events", columns: ["title", "start_time", "visibility"]) { rows in
+        for number in 1...1000 { try rows.append("Event \(number)", start, Visibility.open) }
       }
     }
     // end
-    return total
+    return count
   }
 
   static func errors(_ database: Database) async throws {

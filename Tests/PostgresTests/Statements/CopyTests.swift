@@ -5,17 +5,15 @@ import Testing
 @Suite(.timeLimit(.minutes(15)))
 struct CopyTests {
   @Test func `rows are copied into a table with any names`() async throws {
-    try await withDatabase(
-      #"CREATE SCHEMA "Odd; schema"; CREATE TABLE "Odd; schema"."a ""table""" ("N; --" bigint, "order" text)"#
-    ) { _, server in
+    try await withDatabase(#"CREATE TABLE "a ""table""" ("N; --" bigint, "order" text)"#) { _, server in
       let count = try await ScriptConnection.run(server.url) { connection in
-        try connection.copy(into: "a \"table\"", in: "Odd; schema", columns: ["N; --", "order"]) { rows in
+        try connection.copy(into: "a \"table\"", columns: ["N; --", "order"]) { rows in
           try rows.append(1, "one")
           try rows.append(2, nil as String?)
         }
       }
       #expect(count == 2)
-      let rows = try await server.rows(#"SELECT "order" FROM "Odd; schema"."a ""table""" ORDER BY "N; --""#)
+      let rows = try await server.rows(#"SELECT "order" FROM "a ""table""" ORDER BY "N; --""#)
       #expect(try rows.map { try $0[0] as String? } == ["one", nil])
     }
   }

@@ -56,7 +56,6 @@ struct TransactionTests {
       let rows = try await database.execute("INSERT INTO notes VALUES (1, 'a'), (2, 'b')")
       #expect(rows.affected == 2)
       #expect(rows.isEmpty)
-      #expect(rows.commandTag == "INSERT 0 2")
       #expect(try await ids(server) == [1, 2])
       #expect(try await database.execute("DELETE FROM notes WHERE id = \(2) RETURNING text")[0]["text"] == "b")
     }
@@ -68,8 +67,6 @@ struct TransactionTests {
       #expect(double.kind == .server)
       #expect(double.sqlState == "23505")
       #expect(double.constraint == "notes_pkey")
-      #expect(double.table == "notes")
-      #expect(double.detail == "Key (id)=(1) already exists.")
       #expect(!double.mayHaveRun && !double.isUnavailable && !double.isRetryable)
       let long = try await postgresError { try await database.execute("INSERT INTO notes VALUES (2, 'a long text')") }
       #expect(long.sqlState == "23514")
@@ -78,7 +75,6 @@ struct TransactionTests {
         try await database.execute("INSERT INTO notes VALUES (2, \(nil as String?))")
       }
       #expect(null.sqlState == "23502")
-      #expect(null.column == "text")
       #expect(try await ids(server) == [1])
     }
   }

@@ -130,21 +130,6 @@ struct ValueTests {
     try await expectRoundTrip(.now(), Timestamp(microseconds: -1), Timestamp(microseconds: 1_700_000_000_000_001))
   }
 
-  @Test func `calendar days`() async throws {
-    let texts = [
-      0: "1970-01-01", -1: "1969-12-31", 10_957: "2000-01-01", 10_956: "1999-12-31", 19_782: "2024-02-29",
-      2_932_896: "9999-12-31", -719_162: "0001-01-01",
-    ]
-    try await withDatabase { database, _ in
-      for (days, text) in texts {
-        let row = try #require(try await database.first("SELECT \(Day(days: days)), \(Day(days: days))::text"))
-        #expect(try row[0] == Day(days: days))
-        #expect(try row[1] == text)
-      }
-    }
-    try await expectRoundTrip(Day(days: 0), Day(days: -1), Day(days: 20_000))
-  }
-
   @Test func `bytes, including no bytes and all possible bytes`() async throws {
     try await expectRoundTrip(Data(), Data([0]), Data(0...255), Data(repeating: 0xff, count: 1_000_000))
     try await withDatabase { database, _ in

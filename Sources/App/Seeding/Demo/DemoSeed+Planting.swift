@@ -181,11 +181,12 @@ extension DemoSeed {
     of event: EventSeed, on day: Int, at time: String, in zone: Zone, now: Date
   ) throws -> Timestamp {
     let clock = time.split(separator: ":").compactMap { Int($0) }
+    guard clock.count == 2, (0..<24).contains(clock[0]), (0..<60).contains(clock[1]) else {
+      throw AppError.invalidSeed("The event \(event.title) has no valid time.")
+    }
     let today = zone.reading(at: Timestamp(now)).day
-    guard clock.count == 2, let time = TimeOfDay(hour: clock[0], minute: clock[1]),
-      let reading = LocalTimestamp(Day(days: today.days + day), time)
-    else { throw AppError.invalidSeed("The event \(event.title) has no valid time.") }
-    return zone.time(showing: reading).time
+    let seconds = (today.days + day) * 86_400 + clock[0] * 3600 + clock[1] * 60
+    return zone.time(showing: LocalTimestamp(microseconds: Int64(seconds) * 1_000_000)).time
   }
 }
 

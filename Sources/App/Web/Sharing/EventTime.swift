@@ -36,7 +36,7 @@ struct EventTime {
     let (year, month, day) = reading.day.calendar
     // January 1, 1970 was a Thursday.
     let weekday = weekdays[(reading.day.days % 7 + 7) % 7]
-    let (hour, minute) = (reading.time.hour, reading.time.minute)
+    let (hour, minute) = (reading.secondOfDay / 3600, reading.secondOfDay / 60 % 60)
     let minutes = minute < 10 ? "0\(minute)" : "\(minute)"
     return (
       "\(weekday), \(months[month - 1]) \(day), \(year)",

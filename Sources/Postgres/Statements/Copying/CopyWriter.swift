@@ -1,7 +1,6 @@
 import CLibpq
 
-/// Writes rows for COPY in PostgreSQL's binary format. About five times as fast as INSERT. Arrays of enums, composite
-/// types and types of extensions have no binary format here.
+/// Writes rows for COPY in PostgreSQL's binary format. About five times as fast as INSERT.
 public struct CopyWriter {
   private let send: ([UInt8]) throws -> Void
   private var bytes: [UInt8] = []
@@ -39,9 +38,7 @@ public struct CopyWriter {
 
   private mutating func append<Value: SQLValue>(_ value: Value, as columns: inout Int16, of start: Int) throws {
     columns += 1
-    // The text of other types would be taken for their binary format.
-    let isBinary = !Value.sqlType.isInferred || Value.sqlType.isPlainText
-    if !isBinary || bytes.appendField(value) == .unrepresentable {
+    if bytes.appendField(value) == .unrepresentable {
       bytes.removeSubrange(start...)
       throw PostgresError(.invalidParameter, "column \(columns) of row \(count + 1) cannot be encoded for PostgreSQL")
     }
@@ -69,17 +66,15 @@ extension ScriptConnection {
   ///
   /// - Parameters:
   ///   - table: its name, exactly as in the catalog.
-  ///   - schema: nil to search for the table in `search_path`.
   ///   - columns: their names, exactly as in the catalog, in the order of the values.
   ///   - write: writes the rows. If it throws, no row is inserted.
   /// - Returns: the number of rows.
   @discardableResult
   public func copy(
-    into table: String, in schema: String? = nil, columns: [String], _ write: (inout CopyWriter) throws -> Void
+    into table: String, columns: [String], _ write: (inout CopyWriter) throws -> Void
   ) throws -> Int {
-    let place = (schema.map { "\($0.asIdentifier)." } ?? "") + table.asIdentifier
     let names = columns.map(\.asIdentifier).joined(separator: ", ")
-    try begin(copy: "COPY \(place) (\(names)) FROM STDIN (FORMAT binary)", PGRES_COPY_IN)
+    try begin(copy: "COPY \(table.asIdentifier) (\(names)) FROM STDIN (FORMAT binary)")
     do {
       var writer = CopyWriter { bytes in try self.put(bytes) }
       try write(&writer)

@@ -4,8 +4,6 @@ import CLibpq
 ///
 ///     let title: String = try row["title"]
 ///     let note: String? = try row["note"]
-///
-/// A row can also be decoded as a whole: see ``decode(_:names:)`` and ``decode(_:)``.
 public struct Row: Sendable {
   @usableFromInline let result: ResultHandle
   let index: Int
@@ -48,17 +46,6 @@ public struct Row: Sendable {
       } catch {
         throw self.error(error, column, Value.self)
       }
-    }
-  }
-
-  /// Calls `body` with a cell. Adds the column's name to its errors.
-  func withCell<Value>(_ column: Int, as type: Any.Type, _ body: (SQLCell) throws -> Value) throws -> Value {
-    let cell = try cell(column)
-    defer { withExtendedLifetime(result) {} }
-    do {
-      return try body(cell)
-    } catch {
-      throw self.error(error, column, type)
     }
   }
 

@@ -23,7 +23,7 @@ public struct Rows: RandomAccessCollection, Sendable {
   }
 
   /// The server's command tag, such as `COMMIT` or `UPDATE 3`.
-  public var commandTag: String {
+  var commandTag: String {
     String(cString: PQcmdStatus(result.pointer))
   }
 }

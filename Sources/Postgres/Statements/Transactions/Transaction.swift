@@ -1,7 +1,7 @@
 /// An open transaction, created by ``Database/transaction(isolation:repeating:orAfter:_:)``. Only one task may use it,
 /// inside the body.
 public final class Transaction: Querying {
-  enum Phase {
+  private enum Phase {
     /// Nothing was sent, not even BEGIN.
     case fresh
     case begun
@@ -10,20 +10,13 @@ public final class Transaction: Querying {
     case ended
   }
 
-  struct State {
+  private struct State {
     var phase = Phase.fresh
     /// Statements to send with the next one.
     var written: [SQL] = []
     /// Why one of them can never be sent. Nothing after it can be sent either.
     var problem: PostgresError?
     var last: [SQL] = []
-    /// The server's limit for each statement.
-    var limit: Duration
-    /// How many savepoints are open, one inside the other.
-    var depth = 0
-    /// How often statements were sent.
-    var sends = 0
-    var cursors = 0
   }
 
   /// The transaction whose body the task runs.
@@ -35,7 +28,9 @@ public final class Transaction: Querying {
   let isSlowRead: Bool
   /// The statement that begins it.
   private let begin: SQL
-  let state: Lock<State>
+  /// The server's limit for each statement.
+  private let limit: Duration
+  private let state = Lock(State())
 
   init(_ connection: Connection, of database: Database, isSlowRead: Bool, isolation: IsolationLevel?) {
     self.connection = connection
@@ -44,7 +39,7 @@ public final class Transaction: Querying {
     // Behind a pooler, the session itself is not read-only.
     begin = IsolationLevel.begin(isolation, isReadOnly: isSlowRead)
     let configuration = database.configuration
-    state = Lock(State(limit: isSlowRead ? configuration.slowStatementTimeout : configuration.statementTimeout))
+    limit = isSlowRead ? configuration.slowStatementTimeout : configuration.statementTimeout
   }
 
   var isEnded: Bool {
@@ -55,8 +50,8 @@ public final class Transaction: Querying {
   /// the transaction.
   ///
   /// - Throws: ``PostgresError`` for the first statement that failed, or `CancellationError`. After an error from the
-  ///   server, the transaction can continue only from a savepoint. After a timeout or a cancellation, it cannot
-  ///   continue.
+  ///   server, the transaction can continue only from a SAVEPOINT of its own. After a timeout or a cancellation, it
+  ///   cannot continue.
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     // Throw before the state says that BEGIN was sent.
     if let problem = statements.problem { throw problem }
@@ -69,9 +64,8 @@ public final class Transaction: Querying {
         var all = waiting(&state, beside: statements.count)
         let count = all.count
         state.phase = .begun
-        state.sends += 1
         all += statements.commented
-        let timeout = database.configuration.timeout(of: all.count, each: state.limit)
+        let timeout = database.configuration.timeout(of: all.count, each: limit)
         return (connection.submit(all, timeout: timeout), count)
       case .uncertain:
         throw Self.uncertain
@@ -124,17 +118,6 @@ public final class Transaction: Querying {
     }
   }
 
-  /// Changes the time limit of the transaction's further statements, enforced by the server. It may be longer than
-  /// ``Database/Configuration/statementTimeout``.
-  ///
-  /// - Throws: ``PostgresError`` of kind `misuse` after the transaction's end.
-  public func limitStatements(to limit: Duration) throws {
-    // Zero would mean no limit.
-    let milliseconds = max(1, limit.wholeMilliseconds)
-    try write("SELECT set_config('statement_timeout', \(String(milliseconds)), true)")
-    state.withLock { $0.limit = max(.milliseconds(1), limit) }
-  }
-
   /// Adds statements that run last, in the round trip of COMMIT. Their errors roll everything back.
   public func atCommit(_ statements: SQL...) {
     atCommit(statements)
@@ -160,7 +143,7 @@ public final class Transaction: Querying {
       state.phase = .ended
       all += state.last
       all.append("COMMIT")
-      let timeout = database.configuration.timeout(of: all.count, each: state.limit)
+      let timeout = database.configuration.timeout(of: all.count, each: limit)
       return (connection.submit(all, timeout: timeout), count)
     }
     guard let reply else { return [] }

@@ -57,22 +57,8 @@ extension Timestamp: SQLValue {
 
   public init(cell: SQLCell) throws {
     let (value, overflow) = try cell.bytes(of: .timestamptz).integer(Int64.self).addingReportingOverflow(Self.epoch)
-    // 'infinity' is the greatest integer. Neither it nor '-infinity' fits this scale: see `MaybeInfinite`.
+    // 'infinity' is the greatest integer. Neither it nor '-infinity' fits this scale.
     guard !overflow, value != .min + Self.epoch else { throw CellMismatch.malformed }
     microseconds = value
-  }
-}
-
-/// As in ISO 8601, in UTC: `2026-05-01T18:00:00Z`, with microseconds if there are any.
-extension Timestamp: Codable {
-  public init(from decoder: any Decoder) throws {
-    self = try decoder.text { text in
-      guard text.last == "Z", let local = LocalTimestamp(String(text.dropLast())) else { return nil }
-      return Timestamp(microseconds: local.microseconds)
-    }
-  }
-
-  public func encode(to encoder: any Encoder) throws {
-    try encoder.encode("\(LocalTimestamp(microseconds: microseconds))Z")
   }
 }

@@ -2,9 +2,9 @@ import Foundation
 import Postgres
 import Testing
 
-/// Slow reads, and time limits of single calls.
+/// Reads on connections of their own, and statements that no read may contain.
 @Suite(.timeLimit(.minutes(15)))
-struct TimeLimitTests {
+struct SlowReadTests {
   @Test func `slow reads have their own time limit`() async throws {
     try await withDatabase(configure: {
       $0.statementTimeout = .milliseconds(200)
@@ -16,29 +16,41 @@ struct TimeLimitTests {
     }
   }
 
-  @Test func `a single call can have a shorter or a longer limit`() async throws {
-    try await withDatabase(configure: { $0.slowStatementTimeout = .milliseconds(200) }) { database, _ in
-      #expect(try await database.slow.limited(to: .seconds(20)).rows("SELECT pg_sleep(1.5)").count == 1)
-      let start = ContinuousClock.now
-      let slow = try await postgresError {
-        try await database.slow.limited(to: .milliseconds(50)).rows("SELECT pg_sleep(9)")
+  @Test func `slow reads take no connection of others, and their body may write`() async throws {
+    try await withDatabase(
+      "CREATE TABLE notes (n int)",
+      configure: {
+        $0.connections = 1
+        $0.sharedConnections = 1
       }
-      #expect(slow.sqlState == "57014")
-      let read = try await postgresError {
-        try await database.limited(to: .milliseconds(50)).rows("SELECT pg_sleep(9)")
-      }
-      #expect(read.kind == .timeout)
-      let write = try await postgresError {
-        try await database.transaction { transaction in
-          try transaction.limitStatements(to: .milliseconds(50))
-          try await transaction.rows("SELECT pg_sleep(9)")
+    ) { database, server in
+      try await database.slow.transaction { reads in
+        for number in 1...3 as ClosedRange<Int32> {
+          #expect(try await reads.value("SELECT \(number)") == number)
+          #expect(try await database.value("SELECT \(number)") == number)
+          try await database.batch("INSERT INTO notes VALUES (\(number))")
         }
       }
-      #expect(write.sqlState == "57014")
-      // Generous for a busy machine. Each would take 9 seconds.
-      #expect(ContinuousClock.now - start < .seconds(8))
-      // The limit ends with its call.
-      #expect(try await database.execute("SELECT current_setting('statement_timeout')")[0][0] == "10s")
+      #expect(try await server.value("SELECT sum(n) FROM notes") == 6)
+      // The reverse could deadlock the two pools.
+      let error = try await postgresError {
+        _ = try await database.transaction { _ in try await database.slow.rows("SELECT 1") }
+      }
+      #expect(error.kind == .misuse)
+    }
+  }
+
+  @Test func `several slow reads see one snapshot, and cannot write`() async throws {
+    try await withDatabase("CREATE TABLE notes (n int)") { database, server in
+      try await database.slow.transaction(isolation: .repeatableRead) { reads in
+        #expect(try await reads.value("SELECT count(*) FROM notes") == 0)
+        try await server.script("INSERT INTO notes VALUES (1)")
+        #expect(try await reads.value("SELECT count(*) FROM notes") == 0)
+      }
+      let error = try await postgresError {
+        _ = try await database.slow.transaction { try await $0.rows("INSERT INTO notes VALUES (2)") }
+      }
+      #expect(error.sqlState == "25006")
     }
   }
 

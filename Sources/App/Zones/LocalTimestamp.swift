@@ -1,12 +1,39 @@
-/// The Gregorian calendar, extended to all days before and after its use, as in PostgreSQL.
-extension Day {
+/// What a clock on the wall shows: a day and a time of day without a zone. It is no point in time: for that, see
+/// `Timestamp`.
+struct LocalTimestamp: Sendable, Equatable {
+  /// Microseconds since 1970-01-01 00:00:00 on the same clock.
+  let microseconds: Int64
+
+  private static let microsecondsOfDay: Int64 = 86_400_000_000
+
+  var day: Day {
+    let (days, rest) = microseconds.quotientAndRemainder(dividingBy: Self.microsecondsOfDay)
+    return Day(days: Int(rest < 0 ? days - 1 : days))
+  }
+
+  /// Whole seconds since midnight.
+  var secondOfDay: Int {
+    let rest = microseconds % Self.microsecondsOfDay
+    return Int((rest < 0 ? rest + Self.microsecondsOfDay : rest) / 1_000_000)
+  }
+}
+
+/// A day of the Gregorian calendar, extended to all days before and after its use, as in PostgreSQL.
+struct Day: Sendable, Equatable {
+  /// Since 1970-01-01.
+  let days: Int
+
+  init(days: Int) {
+    self.days = days
+  }
+
   /// A day of the calendar; nil if the month has no such day.
   ///
   /// - Parameters:
   ///   - year: the year 0 is 1 BC, and -1 is 2 BC. At most ten million before or after it, more than PostgreSQL holds.
   ///   - month: 1 to 12.
   ///   - day: from 1.
-  public init?(year: Int, month: Int, day: Int) {
+  init?(year: Int, month: Int, day: Int) {
     guard Self.years.contains(year), (1...12).contains(month), day >= 1, day <= Self.length(of: month, in: year)
     else { return nil }
     // Years begin in March, so that a leap day is the last one of its year.
@@ -17,7 +44,7 @@ extension Day {
   }
 
   /// The year, in which 0 is 1 BC and -1 is 2 BC; the month from 1; the day from 1.
-  public var calendar: (year: Int, month: Int, day: Int) {
+  var calendar: (year: Int, month: Int, day: Int) {
     // First the whole eras, so that no sum is out of range.
     var (era, dayOfEra) = Self.divide(days, by: Self.daysOfEra)
     era += Self.marchOfYear0 / Self.daysOfEra
@@ -48,32 +75,5 @@ extension Day {
   private static func divide(_ value: Int, by divisor: Int) -> (quotient: Int, remainder: Int) {
     let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-  }
-}
-
-extension Day: LosslessStringConvertible {
-  /// As in ISO 8601, such as `2026-05-01`. Years before 0 and after 9999 have a sign: `-0043-03-15` is in 44 BC.
-  public var description: String {
-    let (year, month, day) = calendar
-    let sign = year < 0 ? "-" : year > 9999 ? "+" : ""
-    return sign
-      + [String(year.magnitude, width: 4), String(month.magnitude, width: 2), String(day.magnitude, width: 2)]
-      .joined(separator: "-")
-  }
-
-  /// - Parameter text: as ``description``.
-  public init?(_ text: String) {
-    guard text.utf8.count < 20, let match = text.wholeMatch(of: /([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})/),
-      let year = Int(match.1), let month = Int(match.2), let day = Int(match.3)
-    else { return nil }
-    self.init(year: year, month: month, day: day)
-  }
-}
-
-extension String {
-  /// The decimal digits, with zeros in front.
-  init(_ number: some UnsignedInteger, width: Int) {
-    let digits = String(number)
-    self = String(repeating: "0", count: Swift.max(0, width - digits.count)) + digits
   }
 }
