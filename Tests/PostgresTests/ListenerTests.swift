@@ -81,7 +81,7 @@ struct ListenerTests {
       }
       // One at the beginning of each 50 ms, and one for the calls since the last.
       let most = Int((ContinuousClock.now - start) / .milliseconds(50)) + 2
-      try await eventually("the last is sent") { database.hints.withLock { $0.isEmpty } }
+      try await eventually("the last is sent") { database.hints.isEmpty }
       try await database.execute("SELECT pg_notify('end', '')")
       var received = 1
       while await events.next() == hint { received += 1 }
@@ -108,7 +108,7 @@ struct ListenerTests {
       }
       database.close()
       database.notify("hint")
-      try await eventually("no hint is pending") { database.hints.withLock { $0.isEmpty } }
+      try await eventually("no hint is pending") { database.hints.isEmpty }
     }
   }
 }

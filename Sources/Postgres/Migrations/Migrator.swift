@@ -39,7 +39,7 @@ public struct Migrator: Sendable {
     public let description: String
   }
 
-  let url: String
+  private let url: String
   private let migrations: [Migration]
   /// The time limit for each lock that a statement of a file waits for.
   public var lockTimeout = Duration.seconds(1)
@@ -300,5 +300,77 @@ public struct Migrator: Sendable {
       let names = broken.map(\.name).joined(separator: ", ")
       throw Refusal(description: "\(migration.name): the index \(names) is invalid: drop it and try again")
     }
+  }
+
+  /// Runs a script of a migration.
+  ///
+  /// - Parameter blockers: what to look for while it runs. Every attempt gets the same one.
+  /// - Throws: ``LockFailure``, or ``PostgresError`` that names the migration and, if known, the statement.
+  private func run(
+    _ script: String, of migration: Migration, on connection: ScriptConnection, lookingFor blockers: Blockers
+  ) throws {
+    do {
+      try connection.script(script, lookingUpEvery: min(lockTimeout / 4, .milliseconds(250))) { blockers.look() }
+    } catch let failure as ScriptConnection.StatementFailure {
+      let statements = SQLScript.statements(of: script)
+      let text =
+        statements.indices.contains(failure.index) ? " (\(SQLScript.summary(of: statements[failure.index])))" : ""
+      // The server parses the whole text before it runs any statement, so a syntax error may be in any of them.
+      let isSomewhere = failure.error.sqlState == "42601" && failure.index == 0
+      let place = isSomewhere ? migration.name : "\(migration.name), statement \(failure.index + 1)\(text)"
+      // A deadlock with a running program is also resolved by a retry.
+      guard failure.error.isLockTimeout || failure.error.sqlState == "40P01" else { throw failure.error.at(place) }
+      throw LockFailure(description: "\(place) waits for \(blockers.found ?? "another process")")
+    }
+  }
+
+  /// The sessions of other programs in this database, counted by name.
+  private func otherPrograms(on connection: ScriptConnection) throws -> String {
+    try connection.rows(
+      """
+      SELECT application_name, count(*) FROM pg_stat_activity
+      WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+        AND starts_with(application_name, \(programs))
+      GROUP BY application_name
+      ORDER BY application_name
+      """
+    ).map { row in
+      let (name, count): (String, Int) = (try row[0], try row[1])
+      return "\(name.isEmpty ? "unnamed" : name) (\(count == 1 ? "1 connection" : "\(count) connections"))"
+    }.joined(separator: ", ")
+  }
+}
+
+/// An index that a failed or unfinished statement left behind.
+private struct InvalidIndex {
+  let oid: Int64
+  let name: String
+  let table: String
+
+  /// All of the database, except those that another session is building.
+  static func all(on connection: ScriptConnection) throws -> [InvalidIndex] {
+    try connection.rows(
+      """
+      SELECT i.indexrelid::int8 AS oid, c.relname AS name, t.relname AS "table"
+      FROM pg_index i
+      JOIN pg_class c ON c.oid = i.indexrelid
+      JOIN pg_class t ON t.oid = i.indrelid
+      WHERE NOT i.indisvalid AND NOT EXISTS (
+        SELECT FROM pg_stat_progress_create_index p
+        WHERE p.datname = current_database() AND p.index_relid = i.indexrelid AND p.pid <> pg_backend_pid())
+      ORDER BY c.relname
+      """
+    ).map { InvalidIndex(oid: try $0["oid"], name: try $0["name"], table: try $0["table"]) }
+  }
+
+  /// - Parameter words: of the script, in lower case.
+  func isNamed(in words: Set<Substring>) -> Bool {
+    words.contains(Substring(name.lowercased()))
+  }
+
+  /// Whether the script may have made the index without naming it. REINDEX CONCURRENTLY adds `_ccnew` to the name.
+  func isRelated(to words: Set<Substring>) -> Bool {
+    words.contains(Substring(table.lowercased()))
+      || name.lowercased().firstRange(of: "_ccnew").map { words.contains(name.lowercased()[..<$0.lowerBound]) } ?? false
   }
 }

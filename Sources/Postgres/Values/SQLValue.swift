@@ -12,6 +12,32 @@ public protocol SQLValue: SQLExpression where Expressed == Self {
   init(cell: SQLCell) throws
 }
 
+/// The outcome of encoding a value.
+public enum SQLEncoding: Sendable {
+  /// The value's bytes were appended to the buffer.
+  case bytes
+  /// The value is NULL. Nothing was appended.
+  case null
+  /// PostgreSQL cannot represent the value: text with U+0000, or a time out of range. The statement is rejected before
+  /// it is sent.
+  case unrepresentable
+}
+
+/// Why a cell cannot become the requested Swift type. A type's `init(cell:)` throws it, and the row adds the column's
+/// name.
+public enum CellMismatch: Error, Sendable {
+  /// The cell is NULL.
+  case null
+  /// The cell has another type.
+  case type
+  /// The bytes are not a value of the type, or the Swift type cannot represent the value.
+  case malformed
+  /// The cell is an array, and one of its elements is NULL.
+  case nullElement
+  /// The cell is an array with several dimensions.
+  case dimensions
+}
+
 /// Reads text, JSON, and user-defined types whose values are text, such as enums.
 extension String: SQLValue {
   public static var sqlType: SQLType { .text }
@@ -70,6 +96,65 @@ extension Bool: SQLValue {
   }
 }
 
+extension FixedWidthInteger where Self: SQLValue {
+  @inlinable
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(self)
+    return .bytes
+  }
+
+  @inlinable
+  public init(cell: SQLCell) throws {
+    guard let bytes = cell.bytes else { throw CellMismatch.null }
+    let wide =
+      switch cell.type {
+      case 20: try bytes.integer(Int64.self)  // as in `SQLType`
+      case 21: Int64(try bytes.integer(Int16.self))
+      case 23: Int64(try bytes.integer(Int32.self))
+      default: throw CellMismatch.type
+      }
+    guard let value = Self(exactly: wide) else { throw CellMismatch.malformed }
+    self = value
+  }
+}
+
+extension Int: SQLValue { public static var sqlType: SQLType { .int8 } }
+
+extension Int64: SQLValue { public static var sqlType: SQLType { .int8 } }
+
+extension Int32: SQLValue { public static var sqlType: SQLType { .int4 } }
+
+extension Int16: SQLValue { public static var sqlType: SQLType { .int2 } }
+
+extension Double: SQLValue {
+  public static var sqlType: SQLType { .float8 }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(bitPattern)
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    let bytes = try cell.bytes(of: .float8, .float4)
+    self =
+      cell.type == SQLType.float4.oid
+      ? Double(Float(bitPattern: try bytes.integer())) : Double(bitPattern: try bytes.integer())
+  }
+}
+
+extension Float: SQLValue {
+  public static var sqlType: SQLType { .float4 }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.appendInteger(bitPattern)
+    return .bytes
+  }
+
+  public init(cell: SQLCell) throws {
+    self = Float(bitPattern: try cell.bytes(of: .float4).integer())
+  }
+}
+
 extension UUID: SQLValue {
   public static var sqlType: SQLType { .uuid }
 
@@ -125,5 +210,26 @@ extension RawRepresentable where Self: SQLValue, RawValue: SQLValue {
   public init(cell: SQLCell) throws {
     guard let value = Self(rawValue: try RawValue(cell: cell)) else { throw CellMismatch.malformed }
     self = value
+  }
+}
+
+/// A JSON document as text, stored as `jsonb`.
+public struct JSONDocument: SQLValue, Equatable {
+  public static var sqlType: SQLType { .jsonb }
+  /// When read from the server, it differs from the stored text: `jsonb` keeps neither spaces nor the order of keys.
+  public let text: String
+
+  /// - Parameter text: validated by the server, not here.
+  public init(_ text: String) {
+    self.text = text
+  }
+
+  public func encode(into bytes: inout [UInt8]) -> SQLEncoding {
+    bytes.append(1)
+    return text.encode(into: &bytes)
+  }
+
+  public init(cell: SQLCell) throws {
+    self.init(try String(cell: cell))
   }
 }

@@ -54,13 +54,13 @@ extension Database {
   ///
   /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
   public func notify(_ channel: String) {
-    guard !isClosed, hints.withLock({ $0.updateValue(true, forKey: channel) }) == nil else { return }
+    guard !isClosed, hints.add(to: channel) else { return }
     Task.detached { [self] in await sendHints(to: channel) }
   }
 
   /// Sends a hint now, then another every 50 ms while one is due.
   private func sendHints(to channel: String) async {
-    while takeHint(to: channel) {
+    while hints.take(for: channel, isWanted: !isClosed) {
       let next = ContinuousClock.now + .milliseconds(50)
       do {
         // Not on a shared connection: NOTIFY waits for other transactions that are committing a NOTIFY, and the reads
@@ -72,12 +72,36 @@ extension Database {
       try? await Task.sleep(until: next)
     }
   }
+}
 
-  private func takeHint(to channel: String) -> Bool {
-    hints.withLock { hints in
-      let isWanted = hints[channel] == true && !isClosed
-      hints[channel] = isWanted ? false : nil
-      return isWanted
+/// Channels that were sent a hint within the last 50 ms, and whether another is due: see ``Database/notify(_:)``.
+final class Hints: Sendable {
+  private let channels = Lock<[String: Bool]>([:])
+
+  /// Whether no sender runs.
+  var isEmpty: Bool { channels.withLock { $0.isEmpty } }
+
+  /// - Returns: whether the channel has no sender, which the caller must then start.
+  func add(to channel: String) -> Bool { channels.withLock { $0.updateValue(true, forKey: channel) } == nil }
+
+  /// Takes the hint that is due.
+  ///
+  /// - Parameter isWanted: false to drop it.
+  /// - Returns: false if there is none. The channel's sender must then end.
+  func take(for channel: String, isWanted: Bool) -> Bool {
+    channels.withLock { channels in
+      let isDue = channels[channel] == true && isWanted
+      channels[channel] = isDue ? false : nil
+      return isDue
     }
   }
+}
+
+/// An event on a listening connection.
+public enum ListenerEvent: Sendable, Equatable {
+  /// A session ran `NOTIFY channel, 'payload'` and committed.
+  case notification(channel: String, payload: String)
+  /// The connection is new, or was lost for a while. Notifications sent in between were missed. This is also the first
+  /// event.
+  case mayHaveMissed
 }

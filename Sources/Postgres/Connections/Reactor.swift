@@ -125,7 +125,7 @@ final class Reactor: TaskExecutor {
       sockets.removeAll(keepingCapacity: true)
       sockets.append(pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0))
       for connection in connections {
-        let events = POLLIN | (connection.wantsToWrite.load(ordering: .acquiring) ? POLLOUT : 0)
+        let events = POLLIN | (connection.wantsToWrite ? POLLOUT : 0)
         sockets.append(pollfd(fd: connection.socket, events: Int16(events), revents: 0))
       }
       let ready = poll(&sockets, nfds_t(sockets.count), hasMore ? 0 : Self.tick)
