@@ -15,17 +15,10 @@ final class KeyedQueue: Sendable {
     case event(Event.ID)
   }
 
-  private struct Waiter {
-    let number: Int
-    let deadline: ContinuousClock.Instant
-    let continuation: CheckedContinuation<Void, any Error>
-  }
-
   private let capacity: Int
   private let patience: Duration
-  private let numbers = Atomic(0)
   /// For each key that a write holds, the writes that wait for it. Other keys are absent.
-  private let lines = Mutex<[Key: [Waiter]]>([:])
+  private let lines = Mutex<[Key: WaitingLine<Void>]>([:])
 
   /// - Parameters:
   ///   - capacity: how many writes may wait for one key.
@@ -52,7 +45,7 @@ final class KeyedQueue: Sendable {
   }
 
   /// The number of writes that wait for a key; nil if no write holds it.
-  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.count } }
+  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.patientCount } }
 
   /// Whether no write holds a key.
   var isIdle: Bool { lines.withLock { $0.isEmpty } }
@@ -70,7 +63,7 @@ final class KeyedQueue: Sendable {
   private func takeFree(_ keys: [Key]) -> Int {
     lines.withLock { lines in
       for (count, key) in keys.enumerated() {
-        guard Self.take(&lines[key]) else { return count }
+        guard take(&lines[key]) else { return count }
       }
       return keys.count
     }
@@ -79,57 +72,38 @@ final class KeyedQueue: Sendable {
   /// Takes a key by its line, which it has only while it is held.
   ///
   /// - Returns: whether the key was free.
-  private static func take(_ line: inout [Waiter]?) -> Bool {
+  private func take(_ line: inout WaitingLine<Void>?) -> Bool {
     guard line == nil else { return false }
-    line = []
+    line = WaitingLine(maximumCount: capacity)
     return true
   }
 
   private func wait(at key: Key) async throws {
-    let number = numbers.wrappingAdd(1, ordering: .relaxed).newValue
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        let waiter = Waiter(number: number, deadline: .now + patience, continuation: continuation)
-        let result = lines.withLock { lines -> Result<Void, any Error>? in
-          // A cancellation before this point found no waiter to remove from the line.
-          if Task.isCancelled { return .failure(CancellationError()) }
-          if Self.take(&lines[key]) { return .success(()) }
-          guard lines[key, default: []].count < capacity else { return .failure(AppError.contended) }
-          lines[key, default: []].append(waiter)
-          return nil
-        }
-        if let result { continuation.resume(with: result) }
+    try Task.checkCancellation()
+    let turn = try lines.withLock { lines -> Reply<Void>? in
+      if take(&lines[key]) { return nil }
+      do {
+        return try lines[key]?.join(until: .now + patience)
+      } catch {
+        throw AppError.contended
       }
-    } onCancel: {
-      // Nil if it already has its turn. Then `body` ends the turn.
-      let waiter = lines.withLock { lines -> Waiter? in
-        guard let place = lines[key]?.firstIndex(where: { $0.number == number }) else { return nil }
-        return lines[key]?.remove(at: place)
-      }
-      waiter?.continuation.resume(throwing: CancellationError())
     }
+    try await turn?.value()
   }
 
   /// Passes each key to the first write that waits for it.
   private func leave(_ keys: ArraySlice<Key>) {
     let now = ContinuousClock.now
-    let (next, late) = lines.withLock { lines in
-      var next: [Waiter] = []
-      var late: [Waiter] = []
+    let late = lines.withLock { lines in
+      var late: [Reply<Void>] = []
       for key in keys {
         guard let place = lines.index(forKey: key) else { continue }
-        guard let first = lines.values[place].firstIndex(where: { $0.deadline > now }) else {
-          late += lines.remove(at: place).value
-          continue
-        }
-        late += lines.values[place][..<first]
-        next.append(lines.values[place][first])
-        lines.values[place].removeFirst(first + 1)
+        late += lines.values[place].takeLate(at: now)
+        if !lines.values[place].serve(()) { lines.remove(at: place) }
       }
-      return (next, late)
+      return late
     }
-    for waiter in next { waiter.continuation.resume() }
-    for waiter in late { waiter.continuation.resume(throwing: AppError.contended) }
+    late.fail(AppError.contended)
   }
 }
 

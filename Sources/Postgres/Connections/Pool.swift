@@ -7,20 +7,22 @@ final class Pool: Sendable {
     /// Connections that are open or being opened, idle or not.
     var total = 0
     var opening = 0
-    var waiters: WaitingCallers
+    var waiters: WaitingLine<Connection>
     var backoff = Backoff()
     var isClosed = false
   }
 
   private let state: Lock<State>
   private let size: Int
+  private let acquireTimeout: Duration
   private let maximumIdleTime: Duration?
   private let open: @Sendable () async throws -> Connection
 
   init(
     _ configuration: Database.Configuration, size: Int, open: @escaping @Sendable () async throws -> Connection
   ) {
-    state = Lock(State(waiters: WaitingCallers(configuration)))
+    state = Lock(State(waiters: configuration.waitingLine))
+    acquireTimeout = configuration.acquireTimeout
     self.size = size
     maximumIdleTime = configuration.maximumIdleTime
     self.open = open
@@ -51,8 +53,7 @@ final class Pool: Sendable {
         dropped.append(connection)
       }
       if state.total == 0 { try state.backoff.check() }
-      let reply = Reply<Connection>()
-      try state.waiters.add(reply, for: statements)
+      let reply = try state.waiters.join(for: statements, until: .now + acquireTimeout)
       return (.promised(reply), shouldOpen(&state))
     }
     if mustOpen { openOne() }
@@ -147,10 +148,27 @@ final class Pool: Sendable {
   }
 
   private func offer(_ connection: Connection, _ state: inout State) {
-    while let reply = state.waiters.popFirst() {
-      // False if the caller gave up.
-      if reply.fulfil(.success(connection)) { return }
-    }
-    state.idle.append((connection, .now))
+    if !state.waiters.serve(connection) { state.idle.append((connection, .now)) }
   }
+}
+
+extension Database.Configuration {
+  /// A line of callers that wait for a connection.
+  var waitingLine: WaitingLine<Connection> {
+    WaitingLine(maximumCount: maximumWaiting, maximumSize: maximumWaitingBytes)
+  }
+}
+
+extension WaitingLine<Connection> {
+  mutating func join(for statements: [SQL], until deadline: ContinuousClock.Instant) throws -> Reply<Connection> {
+    do {
+      return try join(size: statements.parameterBytes, until: deadline)
+    } catch let full as IsFull {
+      throw PostgresError(.overloaded, "\(full.count) callers are already waiting for a connection")
+    }
+  }
+}
+
+extension PostgresError {
+  static let acquireTimeout = PostgresError(.timeout, "no connection became free in time")
 }

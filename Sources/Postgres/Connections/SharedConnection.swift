@@ -3,17 +3,19 @@ final class SharedConnection: Sendable {
   private struct State {
     var connection: Connection?
     var isOpening = false
-    var waiters: WaitingCallers
+    var waiters: WaitingLine<Connection>
     var backoff = Backoff()
     var isShut = false
   }
 
   private let state: Lock<State>
+  private let acquireTimeout: Duration
   private let maximumIdleTime: Duration?
   private let makeConnection: @Sendable () async throws -> Connection
 
   init(_ configuration: Database.Configuration, open: @escaping @Sendable () async throws -> Connection) {
-    state = Lock(State(waiters: WaitingCallers(configuration)))
+    state = Lock(State(waiters: configuration.waitingLine))
+    acquireTimeout = configuration.acquireTimeout
     maximumIdleTime = configuration.maximumIdleTime
     makeConnection = open
   }
@@ -31,17 +33,23 @@ final class SharedConnection: Sendable {
 
   /// - Parameter deadline: the caller's deadline. It applies if it is sooner than the limit for acquiring a connection.
   func connection(for statements: [SQL], by deadline: ContinuousClock.Instant) async throws -> Connection {
-    let reply = Reply<Connection>()
-    let (ready, mustOpen) = try state.withLock { state -> (Connection?, Bool) in
-      if let connection = state.connection, connection.isAvailable { return (connection, false) }
+    let (taken, mustOpen) = try state.withLock { state -> (Taken, Bool) in
+      if let connection = state.connection, connection.isAvailable { return (.open(connection), false) }
       if state.isShut { throw PostgresError(.cannotConnect, "the database is closed") }
       if !state.isOpening { try state.backoff.check() }
-      try state.waiters.add(reply, for: statements, by: deadline)
-      return (nil, shouldOpen(&state))
+      let reply = try state.waiters.join(for: statements, until: min(deadline, .now + acquireTimeout))
+      return (.promised(reply), shouldOpen(&state))
     }
-    if let ready { return ready }
     if mustOpen { openOne() }
-    return try await reply.value()
+    switch taken {
+    case .open(let connection): return connection
+    case .promised(let reply): return try await reply.value()
+    }
+  }
+
+  private enum Taken {
+    case open(Connection)
+    case promised(Reply<Connection>)
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {

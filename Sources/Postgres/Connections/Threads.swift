@@ -43,7 +43,7 @@ import Foundation
 }
 
 /// A promised value. It is fulfilled once and awaited once by its caller, which may give up.
-@usableFromInline final class Reply<Value: Sendable>: Sendable {
+@usableFromInline package final class Reply<Value: Sendable>: Sendable {
   @usableFromInline enum State {
     case pending
     case awaited(UnsafeContinuation<Void, Never>)
@@ -57,7 +57,7 @@ import Foundation
   /// Hands the value over. Returns false if the caller gave up or already has a value. The value then stays with the
   /// sender.
   @discardableResult
-  @inlinable func fulfil(_ result: Result<Value, any Error>) -> Bool {
+  @inlinable package func fulfil(_ result: Result<Value, any Error>) -> Bool {
     let (isFirst, waiting) = state.withLock { state -> (Bool, UnsafeContinuation<Void, Never>?) in
       if case .done = state { return (false, nil) }
       defer { state = .done(result) }
@@ -69,12 +69,12 @@ import Foundation
   }
 
   /// Whether it was fulfilled or its caller gave up.
-  @inlinable var isDone: Bool {
+  @inlinable package var isDone: Bool {
     state.withLock { if case .done = $0 { true } else { false } }
   }
 
   /// Waits for the value. Cancelling the task ends the wait immediately with `CancellationError`.
-  @inlinable func value() async throws -> Value {
+  @inlinable package func value() async throws -> Value {
     try await withTaskCancellationHandler {
       try await uncancellableValue()
     } onCancel: {
@@ -83,7 +83,7 @@ import Foundation
   }
 
   /// Waits for the value, even if the task is cancelled.
-  @inlinable func uncancellableValue() async throws -> Value {
+  @inlinable package func uncancellableValue() async throws -> Value {
     await withUnsafeContinuation { continuation in
       let isDone = state.withLock { state in
         if case .done = state { return true }

@@ -1,17 +1,11 @@
+import Postgres
 import Synchronization
 
 /// Limits how many callers do something concurrently. The others wait, first come, first served.
 final class Seats: Sendable {
-  private struct Waiter {
-    let number: Int
-    let continuation: CheckedContinuation<Void, any Error>
-  }
-
   private struct State {
     var free: Int
-    var waiters: [Waiter] = []
-    /// The number of the next waiter.
-    var next = 0
+    var line = WaitingLine<Void>()
   }
 
   private let state: Mutex<State>
@@ -21,50 +15,30 @@ final class Seats: Sendable {
   }
 
   /// How many callers wait.
-  var waiting: Int { state.withLock { $0.waiters.count } }
+  var waiting: Int { state.withLock { $0.line.patientCount } }
 
   /// Runs `body` when a seat is free. Cancelling the task ends the wait immediately.
   func hold<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    try Task.checkCancellation()
     try await sit()
     defer { leave() }
     return try await body()
   }
 
   private func sit() async throws {
-    let number = state.withLock { state in
-      state.next += 1
-      return state.next
-    }
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        let result = state.withLock { state -> Result<Void, any Error>? in
-          // A cancellation before this point found no waiter.
-          if Task.isCancelled { return .failure(CancellationError()) }
-          guard state.free > 0 else {
-            state.waiters.append(Waiter(number: number, continuation: continuation))
-            return nil
-          }
-          state.free -= 1
-          return .success(())
-        }
-        if let result { continuation.resume(with: result) }
+    let turn = try state.withLock { state -> Reply<Void>? in
+      guard state.free == 0 else {
+        state.free -= 1
+        return nil
       }
-    } onCancel: {
-      // Nil if it already has a seat. Then `body` gives the seat back.
-      let waiter = state.withLock { state -> Waiter? in
-        guard let place = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
-        return state.waiters.remove(at: place)
-      }
-      waiter?.continuation.resume(throwing: CancellationError())
+      return try state.line.join()
     }
+    try await turn?.value()
   }
 
   private func leave() {
-    let next = state.withLock { state -> Waiter? in
-      guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
-      state.free += 1
-      return nil
+    state.withLock { state in
+      if !state.line.serve(()) { state.free += 1 }
     }
-    next?.continuation.resume()
   }
 }
