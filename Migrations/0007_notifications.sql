@@ -174,7 +174,7 @@ CREATE INDEX deliveries_in_order ON deliveries (device_id, subject_id, id) WHERE
 CREATE INDEX deliveries_of_recipient ON deliveries (recipient_id);
 CREATE INDEX deliveries_by_person ON deliveries (person_id) WHERE person_id IS NOT NULL;
 CREATE INDEX deliveries_by_guest ON deliveries (guest_id) WHERE guest_id IS NOT NULL;
--- Rows that were in flight when workers died several times in a row. Each is sent alone.
+-- Rows that were in flight when workers died several times in a row. A worker sends one of them at a time.
 CREATE INDEX suspected_deliveries ON deliveries (due_at, id) WHERE deaths >= 2 AND died_at IS NULL;
 CREATE INDEX deliveries_of_several ON deliveries (subject_id) WHERE payload ? 'guests';
 CREATE INDEX dead_deliveries ON deliveries (died_at) WHERE died_at IS NOT NULL;

@@ -46,7 +46,7 @@ enum Housekeeping {
     },
     Step(name: "forgetting responses") { try await IdempotentRequest.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting reports") { try await Report.purge(atMost: 1000, in: $0) },
-    Step(name: "forgetting workers") { try await Worker.purge(atMost: 1000, in: $0) },
+    Step(name: "forgetting workers") { try await Heartbeat.purge(atMost: 1000, in: $0) },
     Step(name: "emptying inboxes") { database in
       try await database.change { try await Notice.purge(atMost: 1000, in: $0) }
     },

@@ -45,7 +45,8 @@ extension OutgoingMail {
     _ mailer: any MailSender, keys: SigningKeys, gate: MailGate, publicURL: PublicURL, in database: Database
   ) -> Dispatcher.Source {
     let tokens = VisitorTokens(keys: keys)
-    return Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(250)) { rows in
+    let policy = DeliveryState.Policy(patience: patience, longestPause: .milliseconds(250))
+    return Dispatcher.Source(queue: queue, policy: policy) { rows in
       let reread = try await reread(rows, in: database)
       var readers: [Int64: Visitor.ID] = [:]
       for row in rows { readers[row.id] = try row.fields[5] }

@@ -10,7 +10,8 @@ enum AppleRevocation {
 
   /// - Parameter grants: nil if Apple's key is not configured.
   static func source(_ grants: AppleGrants?, in database: Database) -> Dispatcher.Source {
-    Dispatcher.Source(queue: queue, patience: patience, longestPause: .milliseconds(500)) { rows in
+    let policy = DeliveryState.Policy(patience: patience, longestPause: .milliseconds(500))
+    return Dispatcher.Source(queue: queue, policy: policy) { rows in
       let leased = Set(
         try await database.rows("SELECT q.id FROM \(queue.rows(of: rows.map(\.lease)))").map { try $0[0] as Int64 })
       return Dictionary(

@@ -12,7 +12,7 @@ enum Delivery {
   private static let patience = 86_400
 
   static func source(_ sender: any PushSender, in database: Database) -> Dispatcher.Source {
-    Dispatcher.Source(queue: queue, patience: patience) { rows in
+    Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: patience)) { rows in
       let recheck = try await recheck(rows, in: database)
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 
 /// Why a delivery failed, for the log: without tokens or addresses.
 public struct DeliveryFailure: Error, CustomStringConvertible {
@@ -44,5 +45,27 @@ public struct DeliveryFailure: Error, CustomStringConvertible {
       isLocal = error == .getConnectionFromPoolTimeout
     default: self.init(description: "\(type(of: error))")
     }
+  }
+}
+
+/// When a failed row is retried.
+enum Backoff {
+  /// In seconds, unless the other side asks for more.
+  private static let longest = 3000.0
+
+  /// The seconds until the next attempt. They double, up to an hour, and vary at random so that rows do not retry in
+  /// step.
+  ///
+  /// - Parameter seconds: the minimum that the other side asks for.
+  static func delay(after attempts: Int, notBefore seconds: Int?, using random: inout some RandomNumberGenerator)
+    -> Double
+  {
+    let backoff = min(longest, pow(2, Double(attempts))) * Double.random(in: 0.8...1.2, using: &random)
+    return max(backoff, Double(seconds ?? 0) * Double.random(in: 1...1.1, using: &random))
+  }
+
+  /// The pause after the database has failed this many times in a row.
+  static func pause(after failures: Int) -> Duration {
+    min(.seconds(2), .milliseconds(50) * (1 << min(failures, 6)))
   }
 }

@@ -172,7 +172,9 @@ import Testing
     }
   }
 
-  @Test func `a row that kills workers is sent alone and becomes a dead letter after three deaths`() async throws {
+  @Test func `a row that kills workers becomes a dead letter after three deaths, and takes no other with it`()
+    async throws
+  {
     enum Victim { case unknown, process(Int32), none }
     let victim = Mutex(Victim.unknown)
     try await WebhookSink.run(responding: { _ in

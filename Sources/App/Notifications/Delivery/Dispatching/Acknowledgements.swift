@@ -47,9 +47,11 @@ struct Acknowledgements: Sendable {
     returned.append(Returned(lease: row.lease, isAttempt: true, error: Self.printable(error), isDead: true))
   }
 
-  mutating func append(_ later: Acknowledgements) {
-    done += later.done
-    returned += later.returned
+  static func + (earlier: Acknowledgements, later: Acknowledgements) -> Acknowledgements {
+    var both = earlier
+    both.done += later.done
+    both.returned += later.returned
+    return both
   }
 
   /// PostgreSQL's text cannot contain U+0000, and operators need only the start of a long error.

@@ -1,5 +1,5 @@
 /// Limits the sends in flight by channel, by recipient and by host, so that none of them takes the slots of the others.
-/// Decides only; see ``Dispatcher``.
+/// Decides only; see ``DeliveryState``.
 struct Capacity: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -66,12 +66,12 @@ struct Capacity: Sendable {
 
   /// The seconds that a row without a slot should wait, based on the duration of earlier sends. Call it once for each
   /// row that is given back: each call moves the turn of the next row.
-  mutating func wait(for keys: [Key], now: Instant) -> Double {
+  mutating func wait(for keys: [Key], now: Instant, using random: inout some RandomNumberGenerator) -> Double {
     guard let full = keys.first(where: { isFull($0) }) else { return 0 }
     let interval = max(pace[full] ?? 1, 0.01) / Double(limit(full))
     let own = max(turn[full] ?? now, now)
     let seconds = (own - now) / .seconds(1)
-    guard seconds < Self.maximumWait else { return Self.maximumWait * Double.random(in: 0.8...1) }
+    guard seconds < Self.maximumWait else { return Self.maximumWait * Double.random(in: 0.8...1, using: &random) }
     turn[full] = own + .seconds(interval)
     if turn.count > 10_000 { turn = turn.filter { $0.value > now } }
     return seconds + interval

@@ -1,5 +1,5 @@
 /// Keeps sends away from a host that does not respond. It opens after repeated timeouts; then one send at a time probes
-/// whether the host responds again. Decides only; see ``Dispatcher``.
+/// whether the host responds again. Decides only; see ``DeliveryState``.
 struct Circuit: Sendable {
   typealias Instant = ContinuousClock.Instant
 

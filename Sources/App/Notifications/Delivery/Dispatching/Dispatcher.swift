@@ -3,19 +3,16 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// Processes lease queues: claims rows, sends them and acknowledges the outcomes, all at the same time. One task makes
-/// the decisions. Everything that takes time is a child task of its own, and none waits for another.
-actor Dispatcher {
+/// Processes lease queues: claims rows, sends them and acknowledges the outcomes, all at the same time. ``DeliveryState``
+/// makes the decisions. Everything that takes time is a child task of its own, and none waits for another.
+struct Dispatcher: Sendable {
   /// A queue, and how its rows are sent.
   struct Source: Sendable {
     let queue: LeaseQueue
-    /// Seconds after the change at which a row that still fails becomes a dead letter.
-    let patience: Int
-    /// Without a wake-up, rows are found within this time.
-    var longestPause = Duration.milliseconds(50)
+    let policy: DeliveryState.Policy
     /// Rereads, in one statement, the data that the sends of these rows depend on. A row without a verdict is no longer
     /// leased.
-    let prepare: @Sendable ([LeasedRow]) async throws -> [Int64: Verdict]
+    let check: @Sendable ([LeasedRow]) async throws -> [Int64: Verdict]
   }
 
   enum Verdict: Sendable {
@@ -41,210 +38,217 @@ actor Dispatcher {
     }
   }
 
-  enum Mode: Sendable {
-    case untilStopped
-    /// Rounds, until one finds nothing.
-    case untilNothingIsDue
-    case oneRound
-  }
-
-  typealias Instant = ContinuousClock.Instant
-
-  /// Short enough that a lease outlives some failed renewals.
-  static let renewalInterval = Duration.seconds(1)
-  /// How long sends in flight may take to end after the worker is asked to stop. Then they are cut short and given
-  /// back.
-  private static let grace = Duration.seconds(4)
-  /// How long a claimed row waits for a slot before it is given back.
-  static let longestLocalWait = Duration.milliseconds(250)
-  /// How long suspects are sent, one after the other, before other rows have their turn again.
-  static let soloTime = Duration.seconds(1)
-  /// How many hosts that did not respond are remembered.
-  static let maximumCircuits = 10_000
-
-  let id = UUID()
-  let sources: [Source]
-  let database: Database
-  let logger: Logger
-  /// The maximum number of oldest rows leased at once, for each source.
-  let maximumRuns: Int
+  /// The worker's, in `workers` and in the rows that it leases.
+  private let id = UUID()
+  private let sources: [Source]
+  private let concurrency: Int
+  private let database: Database
+  private let logger: Logger
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation
-
-  var capacity: Capacity
-  var circuits: [String: Circuit] = [:]
-
-  var runs: [Int: Run] = [:]
-  var nextRun = 0
-  /// Runs whose next row must be checked again before it is sent.
-  var ready: [Int] = []
-  /// Runs whose next row waits for a slot.
-  var parked: [Int] = []
-  var preparations = 0
-  var prepareAt = Instant.now
-  var prepareFailures = 0
-  var sending = 0
-
-  var acknowledgements: [Acknowledgements]
-  var isWriting = false
-  var writeFailures = 0
-  var writeAt = Instant.now
-  /// Devices that their providers no longer know.
-  var gone: [Device] = []
-  /// Acknowledgements that are being written.
-  var unwritten: [Acknowledgements]
-  /// Rows whose deletion a claim in flight may not have seen.
-  var finished: [Set<Int64>]
-
-  var polling: [Polling]
-  var claiming: Set<Int> = []
-  /// Sources that have claimed in this round, and whether any of them found something.
-  var claimedInRound: Set<Int> = []
-  var roundFoundSomething = false
-  var claimed = 0
-  /// Sources with rows that must be sent alone.
-  var suspected: Set<Int> = []
-  var soloUntil: Instant?
-
-  var isRenewing = false
-  var renewAt = Instant.now
-
-  private var alarms: [Instant] = []
-  var isStopping = false
-  private var stopBy = Instant.now
-  var isCutShort = false
-  var failure: (any Error)?
 
   /// - Parameter concurrency: the maximum number of sends in flight on each channel.
   init(_ sources: [Source], concurrency: Int, database: Database, logger: Logger) {
     self.sources = sources
+    self.concurrency = concurrency
     self.database = database
     self.logger = logger
-    maximumRuns = max(16, 4 * concurrency)
-    capacity = Capacity(perChannel: concurrency)
-    acknowledgements = sources.map { _ in Acknowledgements() }
-    unwritten = acknowledgements
-    finished = sources.map { _ in [] }
-    polling = sources.map { Polling(longestPause: $0.longestPause) }
     (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
   /// Signals that there may be work.
-  nonisolated func wake() {
+  func wake() {
     wakeUp.yield()
   }
 
-  // MARK: Deciding
-
+  /// Runs once at the most.
+  ///
   /// - Returns: the number of claimed runs.
-  /// - Throws: the error that stopped the work, unless the mode is ``Mode/untilStopped``.
+  /// - Throws: the error that stopped the work, unless the mode is `untilStopped`.
   @discardableResult
-  func run(_ mode: Mode) async throws -> Int {
-    await withTaskGroup(of: Happening.self) { group in
-      if mode != .oneRound {
-        group.addTask {
-          // Throws when it is cancelled, which means the same here.
-          try? await gracefulShutdown()
-          return .stopping
+  func run(_ mode: DeliveryState.Mode) async throws -> Int {
+    let state = await withTaskGroup(of: DeliveryState.Event?.self, returning: DeliveryState.self) { group in
+      var state = DeliveryState(sources.map(\.policy), mode: mode, concurrency: concurrency, at: .now())
+      if mode != .oneRound { listenForStop(&group) }
+      if mode == .untilStopped { listenForWakeUp(&group) }
+      var next: DeliveryState.Event? = .started
+      var wasCancelled = false
+      while true {
+        if Task.isCancelled, !wasCancelled {
+          wasCancelled = true
+          perform(state.handle(.cancelled, at: .now()), &group)
         }
-      }
-      if mode == .untilStopped { listen(&group) }
-      schedule(mode, &group)
-      while !isDone(mode), let happening = await group.next() {
-        handle(happening, mode, &group)
-        schedule(mode, &group)
+        if let event = next {
+          if case .woken = event { listenForWakeUp(&group) }
+          perform(state.handle(event, at: .now()), &group)
+        }
+        guard !state.isDone, let later = await group.next() else { break }
+        next = later
       }
       group.cancelAll()
+      return state
     }
-    await leave()
-    if let failure { throw failure }
-    return claimed
+    if state.hasGivenBackAll { await removeHeartbeat() }
+    if let failure = state.failure { throw failure }
+    return state.claimed
   }
 
-  private func isDone(_ mode: Mode) -> Bool {
-    guard holdsNothing, sending == 0 else { return false }
-    if isStopping { return true }
-    return switch mode {
-    case .untilStopped: false
-    case .oneRound: claimedInRound.count == sources.count
-    case .untilNothingIsDue: claimedInRound.count == sources.count && !roundFoundSomething && suspected.isEmpty
+  // MARK: Events
+
+  private typealias Group = TaskGroup<DeliveryState.Event?>
+
+  private func listenForStop(_ group: inout Group) {
+    group.addTask {
+      // Throws when it is cancelled, which means the same here.
+      try? await gracefulShutdown()
+      return .stopRequested
     }
   }
 
-  private func listen(_ group: inout TaskGroup<Happening>) {
-    let wakeUps = wakeUps
+  private func listenForWakeUp(_ group: inout Group) {
     group.addTask {
       for await _ in wakeUps { return .woken }
-      return .nothing
+      return nil
     }
   }
 
-  private func handle(_ happening: Happening, _ mode: Mode, _ group: inout TaskGroup<Happening>) {
-    switch happening {
-    case .claimed(let result): take(result, mode)
-    case .prepared(let result): begin(result, mode, &group)
-    case .sent(let run, let time, let outcome): end(run, after: time, outcome)
-    case .written(let written, let failure): settle(written, failure)
-    case .renewed(let failure): renewed(failure)
-    case .alarm(let time): alarms.removeAll { $0 == time }
-    case .woken:
-      for place in polling.indices { polling[place].wake(at: .now) }
-      listen(&group)
-    case .stopping: stop()
-    case .nothing: break
+  // MARK: Commands
+
+  private func perform(_ commands: [DeliveryState.Command], _ group: inout Group) {
+    for command in commands {
+      switch command {
+      case .claim(let queue, let scope, let limit):
+        group.addTask { .claimed(queue: queue, await result { try await claim(scope, atMost: limit, from: queue) }) }
+      case .check(let queue, let checks):
+        group.addTask { .checked(checks, await result { try await check(checks, of: queue) }) }
+      case .send(let run, let send):
+        group.addTask {
+          let start = ContinuousClock.now
+          let outcome = await outcome(of: send)
+          return .sent(run: run, after: .now - start, outcome)
+        }
+      case .write(let outcomes, let gone):
+        group.addTask { .written(failure: await failure { try await write(outcomes, forgetting: gone) }) }
+      case .renew(let leases):
+        group.addTask { .renewed(failure: await failure { try await renew(leases) }) }
+      case .setAlarm(let time):
+        group.addTask {
+          try? await Task.sleep(until: time, clock: .continuous)
+          return .alarm(time)
+        }
+      case .cutShort: group.cancelAll()
+      case .logFailure(let queue, let row, let failure):
+        logger.warning(
+          "not delivered",
+          metadata: ["table": "\(table(of: queue))", "row": "\(row.id)", "error": "\(failure)"])
+      case .logDeadLetter(let queue, let row):
+        logger.error(
+          "dead letter",
+          metadata: ["table": "\(table(of: queue))", "row": "\(row.id)", "attempts": "\(row.attempts + 1)"])
+      }
     }
   }
 
-  /// Begins everything that can begin now, and makes sure that it is called again in time for the rest.
-  private func schedule(_ mode: Mode, _ group: inout TaskGroup<Happening>) {
-    let now = Instant.now
-    if Task.isCancelled, !isCutShort {
-      stop()
-      isCutShort = true
-    }
-    if isStopping, !isCutShort, now >= stopBy {
-      isCutShort = true
-      group.cancelAll()
-    }
-    if isStopping || isSolo { releaseIdle() }
-    serveParked(mode, now, &group)
-    if !isCutShort, !ready.isEmpty, preparations < 2, isTime(prepareAt, now, &group) { prepare(&group) }
-    if acknowledgements.contains(where: { !$0.isEmpty }) || !gone.isEmpty, !isWriting,
-      isCutShort || isTime(writeAt, now, &group)
-    {
-      write(&group)
-    }
-    if !isStopping { claim(mode, now, &group) }
-    guard !isCutShort else { return }
-    if !isRenewing, isTime(renewAt, now, &group) { renew(now, &group) }
-    if isStopping { _ = isTime(stopBy, now, &group) }
+  private func table(of queue: Int) -> String { sources[queue].queue.table }
+
+  private func result<Value: Sendable>(_ body: () async throws -> Value) async -> Result<Value, any Error> {
+    do { return .success(try await body()) } catch { return .failure(error) }
   }
 
-  /// Whether the time has come. If not, ``schedule(_:_:)`` is called again then.
-  func isTime(_ time: Instant, _ now: Instant, _ group: inout TaskGroup<Happening>) -> Bool {
-    if now >= time { return true }
-    guard !alarms.contains(where: { $0 <= time }) else { return false }
-    alarms.append(time)
-    group.addTask {
-      try? await Task.sleep(until: time, clock: .continuous)
-      return .alarm(time)
+  private func failure(_ body: () async throws -> Void) async -> (any Error)? {
+    do { try await body() } catch { return error }
+    return nil
+  }
+
+  private func claim(_ scope: LeaseQueue.Scope, atMost limit: Int, from queue: Int) async throws -> LeaseQueue.Claim {
+    do {
+      let claim = try await sources[queue].queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
+      if claim.orphans > 0 {
+        logger.warning(
+          "a worker died", metadata: ["table": "\(table(of: queue))", "in_flight": "\(claim.orphans)"])
+      }
+      for row in claim.dead {
+        logger.error(
+          "dead letter: workers died while this was in flight",
+          metadata: ["table": "\(table(of: queue))", "row": "\(row)"])
+      }
+      return claim
+    } catch {
+      warn("rows cannot be claimed", error, ["table": "\(table(of: queue))"])
+      throw error
     }
-    return false
   }
 
-  func stop() {
-    guard !isStopping else { return }
-    isStopping = true
-    stopBy = .now + Self.grace
+  private func check(_ checks: [DeliveryState.Check], of queue: Int) async throws -> [Int64: Verdict] {
+    do {
+      return try await sources[queue].check(checks.map(\.row))
+    } catch {
+      warn("sends cannot be prepared", error)
+      throw error
+    }
   }
 
-  /// Removes this worker's heartbeat, so that no other worker waits for it.
-  private func leave() async {
-    guard failure == nil, writeFailures == 0 else { return }
-    let (database, id) = (database, id)
-    let leaving = Task { try await database.batch(Worker.leaving(id)) }
-    if case .failure(let error) = await leaving.result {
+  private func outcome(of send: Send) async -> DeliveryState.Outcome {
+    do {
+      try await send.body()
+      return .delivered
+    } catch {
+      // It is unknown whether a send that was cut short arrived, so it is sent again.
+      if Task.isCancelled { return .notTried }
+      let failure = DeliveryFailure(error)
+      return failure.isLocal ? .notTried : .failed(failure)
+    }
+  }
+
+  /// Writes outcomes even if the task is cancelled: otherwise the rows would be sent again.
+  private func write(_ outcomes: [Acknowledgements], forgetting gone: [Device]) async throws {
+    let writing = Task {
+      // Rows of forgotten devices are deleted with them; if they were given back, they would be sent again. A device
+      // that has another token by now, or was registered again, is kept.
+      if !gone.isEmpty {
+        let these: SQL = "SELECT * FROM unnest(\(gone.map(\.id)), \(gone.map(\.token)), \(gone.map(\.registeredAt)))"
+        try await database.batch(
+          LeaseQueue.byIndex, Device.forgetting(where: "(id, token, registered_at) IN (\(these))"))
+      }
+      let statements = zip(sources, outcomes).flatMap { $1.statements(for: $0.queue) }
+      if !statements.isEmpty { try await commit([LeaseQueue.byIndex] + statements) }
+    }
+    do {
+      try await writing.value
+    } catch {
+      logger.warning("acknowledgements cannot be written", metadata: ["error": "\(error)"])
+      throw error
+    }
+  }
+
+  /// Writes the heartbeat and renews leases.
+  private func renew(_ leases: [[LeasedRow.Lease]]) async throws {
+    let renewals = zip(sources, leases).filter { !$1.isEmpty }.map { $0.queue.renewing($1) }
+    do {
+      try await commit([LeaseQueue.byIndex, Heartbeat.writing(of: id)] + renewals)
+    } catch {
+      warn("leases could not be renewed", error)
+      throw error
+    }
+  }
+
+  private func commit(_ statements: [SQL]) async throws {
+    _ = try await database.transactionWithResults(repeating: true) { transaction in
+      for statement in statements { transaction.atCommit(statement) }
+    }
+  }
+
+  /// Removes this worker's heartbeat, so that no other worker waits for it. Not cut short either.
+  private func removeHeartbeat() async {
+    let removing = Task { try await database.batch(Heartbeat.removing(of: id)) }
+    if case .failure(let error) = await removing.result {
       logger.warning("the worker's heartbeat was not removed", metadata: ["error": "\(error)"])
     }
+  }
+
+  /// Logs a failure, unless the task was cut short.
+  private func warn(_ message: Logger.Message, _ error: any Error, _ metadata: Logger.Metadata = [:]) {
+    guard !Task.isCancelled else { return }
+    logger.warning(message, metadata: metadata.merging(["error": "\(error)"]) { $1 })
   }
 }

@@ -1,6 +1,33 @@
 import Foundation
 import Postgres
 
+/// A row that a worker has claimed.
+struct LeasedRow: Sendable {
+  struct Lease: Sendable {
+    /// The row's.
+    let id: Int64
+    /// The fencing token: an acknowledgement must still find it.
+    let token: UUID
+  }
+
+  let lease: Lease
+  let attempts: Int
+  /// Nil if it is out of range.
+  let createdAt: Timestamp?
+  /// The columns of ``LeaseQueue/columns``, starting at index 0.
+  let fields: Fields
+
+  struct Fields: Sendable {
+    let row: Row
+
+    subscript<Value: SQLValue>(place: Int) -> Value {
+      get throws { try row[place + LeaseQueue.ownColumns] }
+    }
+  }
+
+  var id: Int64 { lease.id }
+}
+
 extension LeaseQueue {
   /// The rows that a claim is for.
   enum Scope: Sendable {
@@ -10,7 +37,7 @@ extension LeaseQueue {
     /// index, in front of those that are due. A claim that reads past them ten times a second does nothing else. Rows
     /// that commit late, or that a dead worker had leased, are found by the next full claim.
     case recent
-    /// One row that was in flight when workers died several times in a row.
+    /// Suspects: see ``suspectDeaths``.
     case suspect
 
     var isFull: Bool { if case .recent = self { false } else { true } }
@@ -24,7 +51,7 @@ extension LeaseQueue {
     var orphans = 0
     /// Ids of those that are dead letters now.
     var dead: [Int64] = []
-    /// Whether a row that must be sent alone is due.
+    /// Whether a suspect is due.
     var hasSuspects = false
   }
 
@@ -184,7 +211,7 @@ extension LeaseQueue {
   private static func isFree(_ row: String, for worker: UUID) -> SQL {
     """
     (\(unescaped: row).leased_until IS NULL
-      OR \(unescaped: row).leased_until <= now() AND (\(isAlive(row)) OR (SELECT \(Worker.isSteady(worker)))))
+      OR \(unescaped: row).leased_until <= now() AND (\(isAlive(row)) OR (SELECT \(Heartbeat.isSteady(worker)))))
     """
   }
 

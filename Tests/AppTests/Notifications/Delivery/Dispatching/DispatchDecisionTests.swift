@@ -26,14 +26,16 @@ import Testing
   }
 
   @Test func `rows without a slot wait for their turn, each behind the one before`() {
+    var random = SystemRandomNumberGenerator()
     var capacity = Capacity(perChannel: 10)
     let keys = [Capacity.Key.recipient(.new(), .webhook)]
-    #expect(capacity.wait(for: keys, now: start) == 0)
+    let none = capacity.wait(for: keys, now: start, using: &random)
+    #expect(none == 0)
     for _ in 0...Capacity.perRecipient { capacity.take(keys) }
     // The last send took ten seconds, and four are in flight at once.
     capacity.free(keys, after: .seconds(10))
     #expect(!capacity.isQueued(keys, now: start))
-    let waits = (0..<100).map { _ in capacity.wait(for: keys, now: start) }
+    let waits = (0..<100).map { _ in capacity.wait(for: keys, now: start, using: &random) }
     #expect(waits.prefix(3) == [2.5, 5, 7.5])
     #expect(waits.allSatisfy { $0 <= 62.5 })
     #expect(capacity.isQueued(keys, now: start))
@@ -146,13 +148,17 @@ import Testing
   }
 
   @Test func `the wait between attempts doubles, up to an hour`() {
+    var random = SystemRandomNumberGenerator()
     for attempts in 0..<10 {
       let expected = Double(1 << attempts)
-      #expect((expected * 0.8...expected * 1.2).contains(Backoff.delay(after: attempts, notBefore: nil)))
+      let delay = Backoff.delay(after: attempts, notBefore: nil, using: &random)
+      #expect((expected * 0.8...expected * 1.2).contains(delay))
     }
     for attempts in [12, 40, 2000, .max] {
-      #expect((2400...3600).contains(Backoff.delay(after: attempts, notBefore: nil)))
+      let delay = Backoff.delay(after: attempts, notBefore: nil, using: &random)
+      #expect((2400...3600).contains(delay))
     }
-    #expect(Backoff.delay(after: 0, notBefore: 90) >= 90)
+    let delay = Backoff.delay(after: 0, notBefore: 90, using: &random)
+    #expect(delay >= 90)
   }
 }

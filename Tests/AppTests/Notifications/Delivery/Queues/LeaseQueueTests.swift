@@ -12,7 +12,7 @@ import Testing
   private func claim(
     _ app: TestApp, _ worker: UUID, _ scope: LeaseQueue.Scope = .all, lease: UUID = UUID()
   ) async throws -> LeaseQueue.Claim {
-    // A suspect is sent alone.
+    // A worker claims one suspect at a time.
     let limit = if case .suspect = scope { 1 } else { 10 }
     return try await queue.claim(scope, atMost: limit, for: worker, lease: lease, in: app.service)
   }
@@ -21,7 +21,7 @@ import Testing
   private func living(_ app: TestApp) async throws -> UUID {
     let worker = UUID()
     try await app.database.batch(
-      Worker.beating(worker),
+      Heartbeat.writing(of: worker),
       "UPDATE workers SET steady_since = now() - interval '1 minute' WHERE id = \(worker)")
     return worker
   }
@@ -49,7 +49,7 @@ import Testing
       try await app.gatherReaders(1)
       try await app.enqueue(rounds: 0..<1, to: 1)
       let prepared = Lock<[[LeasedRow.Lease]]>([])
-      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+      let source = Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: 60)) { rows in
         let claims = prepared.withLock { prepared in
           prepared.append(rows.map(\.lease))
           return Set(prepared.joined().map(\.token)).count
@@ -72,7 +72,7 @@ import Testing
       try await app.enqueue(rounds: 0..<2, to: 1)
       let lease: SQL = "SELECT lease::text FROM deliveries ORDER BY id LIMIT 1"
       let sent = Lock<[Int64]>([])
-      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+      let source = Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: 60)) { rows in
         Dictionary(
           uniqueKeysWithValues: rows.map { row in
             let send = Dispatcher.Send(channel: .log) {
@@ -121,7 +121,7 @@ import Testing
       }
       let lease: SQL = "SELECT lease::text FROM deliveries ORDER BY id LIMIT 1"
       let (sent, first) = (Lock<[Int64]>([]), Lock<String?>(nil))
-      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+      let source = Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: 60)) { rows in
         first.withLock { $0 = $0 ?? rows.first?.lease.token.uuidString.lowercased() }
         return Dictionary(
           uniqueKeysWithValues: rows.map { row in
@@ -163,7 +163,7 @@ import Testing
       let lease: SQL = "SELECT lease::text FROM deliveries"
       let reads = Lock<[String]>([])
       let second = Lock<String?>(nil)
-      let source = Dispatcher.Source(queue: queue, patience: 60) { rows in
+      let source = Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: 60)) { rows in
         let isFirst = reads.withLock { reads in
           reads += rows.map { $0.lease.token.uuidString.lowercased() }
           return reads.count == 1
@@ -306,11 +306,11 @@ import Testing
       try await app.database.execute("UPDATE workers SET heartbeat_at = now() - interval '1 minute'")
       // Right before and after its own heartbeat, the other worker does not know yet whether the holder lives.
       #expect(try await claim(app, other).orphans == 0)
-      try await app.database.batch(Worker.beating(other))
+      try await app.database.batch(Heartbeat.writing(of: other))
       let early = try await claim(app, other)
       #expect(early.orphans == 0 && early.runs.isEmpty)
       // The holder is back. It is late, not dead.
-      try await app.database.batch(Worker.beating(holder))
+      try await app.database.batch(Heartbeat.writing(of: holder))
       let taken = try await claim(app, other)
       #expect(taken.orphans == 0 && taken.runs.count == 1)
       #expect(try await app.value("SELECT max(deaths) FROM deliveries") == 0)

@@ -1,11 +1,11 @@
 import Foundation
 import Postgres
 
-/// A worker's row in `workers`. Its heartbeat distinguishes a worker that died from one that is slow. Only the
-/// database's clock counts.
-enum Worker {
+/// A worker's row in `workers`. It distinguishes a worker that died from one that is slow. Only the database's clock
+/// counts.
+enum Heartbeat {
   /// - Returns: a statement that writes this worker's heartbeat.
-  static func beating(_ id: UUID) -> SQL {
+  static func writing(of id: UUID) -> SQL {
     """
     INSERT INTO workers AS w (id) VALUES (\(id))
     ON CONFLICT (id) DO UPDATE
@@ -26,7 +26,7 @@ enum Worker {
   }
 
   /// For a worker that has given back all its rows.
-  static func leaving(_ id: UUID) -> SQL {
+  static func removing(of id: UUID) -> SQL {
     "DELETE FROM workers WHERE id = \(id)"
   }
 
