@@ -28,6 +28,7 @@ struct DeliveryState: Sendable {
   private struct Queue: Sendable {
     let patience: Int
     var polling: Polling
+    var runs = 0
     var claimInFlight: (scope: LeaseQueue.Scope, limit: Int)?
     var lastScope: LeaseQueue.Scope?
     /// Whether it has claimed in this round.
@@ -42,18 +43,17 @@ struct DeliveryState: Sendable {
     let isSuspect: Bool
     /// The first row is in flight or the next to be sent.
     var rows: ArraySlice<LeasedRow>
-    var step = Step.ready
+    /// In flight.
+    var send: Dispatcher.Send?
     /// The slots that it occupies.
     var slots: [Capacity.Key] = []
+  }
 
-    enum Step: Sendable {
-      /// The first row must be checked.
-      case ready
-      case checking
-      /// The first row waits for a slot.
-      case parked(Dispatcher.Send, since: Instant)
-      case sending(Dispatcher.Send)
-    }
+  /// A run whose first row waits for slots.
+  private struct Parked: Sendable {
+    let run: Int
+    let slots: [Capacity.Key]
+    let since: Instant
   }
 
   /// Spreads retries.
@@ -73,9 +73,11 @@ struct DeliveryState: Sendable {
 
   private var runs: [Int: Run] = [:]
   private var nextRun = 0
-  /// Runs in these steps, in the order of their turns.
+  /// Runs whose first row must be checked, in the order of their turns.
   private var ready: [Int] = []
-  private var parked: [Int] = []
+  private var parked: [Parked] = []
+  /// Whether a slot has become free since the parked runs were looked at.
+  private var hasFreedSlot = false
 
   private var checks = 0
   private var checkFailures = 0
@@ -201,7 +203,7 @@ struct DeliveryState: Sendable {
 
   /// Gives back everything that is not in flight.
   private mutating func giveBackIdle() {
-    for number in ready + parked { giveBack(number) }
+    for number in ready + parked.map(\.run) { giveBack(number) }
     ready = []
     parked = []
   }
@@ -223,7 +225,7 @@ struct DeliveryState: Sendable {
   }
 
   private mutating func nextClaim(from place: Int) -> (scope: LeaseQueue.Scope, limit: Int)? {
-    let held = runs.values.count { $0.queue == place }
+    let held = queues[place].runs
     // Also limits the rows whose outcomes cannot be written.
     let hasRoom = held <= maximumRuns / 2 && outcomes.count(of: place) <= 4 * maximumRuns
     let isDue =
@@ -272,6 +274,7 @@ struct DeliveryState: Sendable {
     let holders = unsent.isEmpty ? [:] : holders(in: place)
     for rows in unsent where !keep(rows, heldBy: holders, in: place) {
       runs[nextRun] = Run(queue: place, isSuspect: scope == .suspect, rows: rows[...])
+      queues[place].runs += 1
       if scope == .suspect { lastSuspect = rows.first.map { (place, $0.id) } }
       ready.append(nextRun)
       nextRun += 1
@@ -329,7 +332,6 @@ struct DeliveryState: Sendable {
         return run.rows.first.map { Check(run: number, row: $0) }
       }
       guard !found.isEmpty else { continue }
-      for check in found { runs[check.run]?.step = .checking }
       checks += 1
       commands.append(.check(queue: place, found))
     }
@@ -359,7 +361,6 @@ struct DeliveryState: Sendable {
 
   private mutating func repeatCheck(of number: Int) {
     free(number)
-    runs[number]?.step = .ready
     ready.append(number)
   }
 
@@ -394,16 +395,17 @@ struct DeliveryState: Sendable {
       free(number)
       guard capacity.hasRoom(for: send.keys) else {
         if let host = send.host { note(isTimeout: nil, of: host) }
-        return park(number, send)
+        return park(number, send.keys)
       }
       take(send.keys, for: number)
     }
-    runs[number]?.step = .sending(send)
+    runs[number]?.send = send
     commands.append(.send(run: number, send))
   }
 
   private mutating func takeOutcome(_ outcome: Outcome, of number: Int, after time: Duration) {
-    guard let run = runs[number], let row = run.rows.first, case .sending(let send) = run.step else { return }
+    guard let run = runs[number], let row = run.rows.first, let send = run.send else { return }
+    runs[number]?.send = nil
     free(number, after: time)
     switch outcome {
     case .delivered:
@@ -468,7 +470,6 @@ struct DeliveryState: Sendable {
   /// Continues with the next row of a run.
   private mutating func advance(_ number: Int) {
     runs[number]?.rows.removeFirst()
-    runs[number]?.step = .ready
     if runs[number]?.rows.isEmpty == true || isStopping { return giveBack(number) }
     ready.append(number)
   }
@@ -483,6 +484,7 @@ struct DeliveryState: Sendable {
   private mutating func giveBack(_ number: Int, after count: Int = 0) {
     free(number)
     guard let run = runs.removeValue(forKey: number) else { return }
+    queues[run.queue].runs -= 1
     outcomes[run.queue].release(run.rows.dropFirst(count))
   }
 
@@ -497,38 +499,40 @@ struct DeliveryState: Sendable {
   private mutating func free(_ number: Int, after time: Duration? = nil) {
     guard let slots = runs[number]?.slots, !slots.isEmpty else { return }
     capacity.free(slots, after: time)
+    hasFreedSlot = true
     runs[number]?.slots = []
   }
 
   /// Parks a run that finds no free slot. If rows already wait for the same slots, it is given back immediately.
-  private mutating func park(_ number: Int, _ send: Dispatcher.Send) {
-    if mode == .untilStopped, capacity.isQueued(send.keys, now: now.instant) { return giveUpWaiting(number, send) }
-    runs[number]?.step = .parked(send, since: now.instant)
-    parked.append(number)
+  private mutating func park(_ number: Int, _ slots: [Capacity.Key]) {
+    if mode == .untilStopped, capacity.isQueued(slots, now: now.instant) { return giveUpWaiting(number, slots) }
+    parked.append(Parked(run: number, slots: slots, since: now.instant))
   }
 
   /// Gives free slots to parked runs, and gives back the runs that have waited too long: they would keep this worker
   /// from claiming rows that it can send.
   private mutating func serveParked() {
+    guard let first = parked.first else { return }
+    let isLate = mode == .untilStopped && isTime(first.since + Self.longestLocalWait)
+    guard hasFreedSlot || isLate else { return }
+    hasFreedSlot = false
     let waiting = parked
     parked = []
-    for number in waiting {
-      guard case .parked(let send, let since) = runs[number]?.step else { continue }
-      if capacity.hasRoom(for: send.keys) {
-        take(send.keys, for: number)
-        runs[number]?.step = .ready
-        ready.append(number)
-      } else if mode == .untilStopped, isTime(since + Self.longestLocalWait) {
-        giveUpWaiting(number, send)
+    for each in waiting {
+      if capacity.hasRoom(for: each.slots) {
+        take(each.slots, for: each.run)
+        ready.append(each.run)
+      } else if mode == .untilStopped, isTime(each.since + Self.longestLocalWait) {
+        giveUpWaiting(each.run, each.slots)
       } else {
-        parked.append(number)
+        parked.append(each)
       }
     }
   }
 
   /// Gives back a run until it can expect a slot.
-  private mutating func giveUpWaiting(_ number: Int, _ send: Dispatcher.Send) {
-    postpone(number, by: capacity.wait(for: send.keys, now: now.instant, using: &random))
+  private mutating func giveUpWaiting(_ number: Int, _ slots: [Capacity.Key]) {
+    postpone(number, by: capacity.wait(for: slots, now: now.instant, using: &random))
   }
 
   // MARK: Outcomes
