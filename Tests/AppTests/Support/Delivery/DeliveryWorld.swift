@@ -426,7 +426,7 @@ struct DeliveryWorld {
         run.map { row in
           LeasedRow(
             lease: LeasedRow.Lease(id: row.id, token: token), attempts: row.attempts, createdAt: row.createdAt,
-            fields: LeasedRow.Fields(row: .empty))
+            fields: .none)
         })
     }
     if scope == .all {
@@ -451,7 +451,8 @@ struct DeliveryWorld {
   }
 }
 
-extension Row {
-  /// A row of no columns. No decision reads them.
-  fileprivate static let empty = Row(result: ResultHandle(PQmakeEmptyPGresult(nil, PGRES_TUPLES_OK)), index: 0)
+extension LeasedRow.Fields {
+  /// Those of a row without columns. No decision reads any.
+  static let none = LeasedRow.Fields(
+    row: Row(result: ResultHandle(PQmakeEmptyPGresult(nil, PGRES_TUPLES_OK)), index: 0))
 }
