@@ -21,6 +21,7 @@ CREATE TABLE events (
   location_name varchar(200),
   latitude double precision,
   longitude double precision,
+  url varchar(500),
   -- The most places for guests who are going, plus-ones included, from 1 to 10,000. Hosts take none. NULL: no limit.
   capacity integer,
   -- The most people whom one guest may bring, from 0 to 10. Lowering it changes no answer.

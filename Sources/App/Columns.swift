@@ -29,6 +29,9 @@ struct Columns<Owner: Sendable>: Sendable {
     assignments = names.enumerated().map { place, name in "\(place > 0 ? ", " : "")\(name) = " }
   }
 
+  /// For a SET that empties them.
+  var nulls: SQL { "\(unescaped: names.map { "\($0) = NULL" }.joined(separator: ", "))" }
+
   func names(areTimes: Bool) -> [String] { columns.filter { $0.isTime == areTimes }.map(\.name) }
 
   /// The columns of a row with this alias.

@@ -72,6 +72,22 @@ extension Fields.Rule where Value == GivenTime {
   }
 }
 
+extension Fields.Rule where Value == String {
+  /// A web address that every client can open as it is: https, in ASCII, and without a user, whose name could pass for
+  /// that of the host.
+  var webAddress: Self {
+    and("must be a web address such as https://example.com/menu, without spaces or letters outside of ASCII") {
+      let form =
+        #/
+        https://[A-Za-z0-9.-]+(:[0-9]{1,5})?
+        ([/?]([!$&-;=?-Z_a-z~]|%[0-9A-Fa-f]{2})*)?
+        (\#([!$&-;=?-Z_a-z~]|%[0-9A-Fa-f]{2})*)?
+        /#
+      return $0.wholeMatch(of: form) != nil
+    }
+  }
+}
+
 extension Fields.Rule where Value == Event.Location {
   static var location: Self {
     object(Event.Location(name: "", latitude: nil, longitude: nil)) { fields in

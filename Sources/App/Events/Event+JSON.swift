@@ -10,7 +10,8 @@ extension Event: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.event(
       id: id, title: plan.title, note: plan.note, startTime: plan.startTime, endTime: plan.endTime,
-      timeZone: plan.timeZone, location: plan.location, capacity: plan.capacity, maxPlusOnes: plan.maxPlusOnes,
+      timeZone: plan.timeZone, location: plan.location, url: plan.url, capacity: plan.capacity,
+      maxPlusOnes: plan.maxPlusOnes,
       status: status, creator: creator, hosts: hosts, version: version, createdAt: createdAt, updatedAt: updatedAt,
       myRole: myRole, myStatus: Word(rawValue: myStatus), myPlusOnes: myPlusOnes, answerBy: plan.answerBy,
       counts: showsCounts ? counts : nil, participants: participants)

@@ -15,6 +15,8 @@ extension Event {
     var endTime: Timestamp?
     var timeZone: String
     var location: Location?
+    /// Tickets, the video call, or the menu.
+    var url: String?
     var capacity: Int?
     /// Guests can answer until then. Hosts can set answers at any time.
     var answerBy: Timestamp?
@@ -49,12 +51,15 @@ extension Event.Plan {
   struct Field: Sendable {
     let word: String
     let setting: Setting<Event.Plan>
+    /// Whether it is erased with the creator's account.
+    let isPersonal: Bool
     /// Reads the member of a POST or a PATCH.
     let read: @Sendable (inout PlanEdit, inout Fields, Fields.Use, ZoneDatabase) -> Void
 
-    fileprivate init(_ word: String, _ setting: Setting<Event.Plan>) {
+    fileprivate init(_ word: String, _ setting: Setting<Event.Plan>, isPersonal: Bool = false) {
       self.word = word
       self.setting = setting
+      self.isPersonal = isPersonal
       read = { edit, fields, use, _ in
         if let change = setting.read(&fields, use) { edit.changes.append(change) }
       }
@@ -70,6 +75,7 @@ extension Event.Plan {
         ) -> Void
     ) {
       self.word = word
+      isPersonal = false
       setting = Setting(member, path, in: [Column(column) { $0[keyPath: path] }]) { _, _, _ in .keep }
       self.read = { read(&$0, &$1, member, $2, $3) }
     }
@@ -79,7 +85,7 @@ extension Event.Plan {
   /// follow from a row, and names and rules from the document. Rows are read by ``init(fields:)``, in the same order.
   static let fields: [Field] = [
     Field("the title", .required(Body.EventDraft.title, "title", \.title)),
-    Field("the note", .optional(Body.EventDraft.note, "note", \.note)),
+    Field("the note", .optional(Body.EventDraft.note, "note", \.note), isPersonal: true),
     Field("the time", Body.EventDraft.startTime, "start_time", \.startTime) { edit, fields, member, use, _ in
       edit.startTime = fields.edit(member, in: use, isRequired: true)
     },
@@ -97,7 +103,8 @@ extension Event.Plan {
           Column("location_name") { $0.location?.name }, Column("latitude") { $0.location?.latitude },
           Column("longitude") { $0.location?.longitude },
         ]
-      ) { $0.clearableEdit($1, in: $2) }),
+      ) { $0.clearableEdit($1, in: $2) }, isPersonal: true),
+    Field("the web address", .optional(Body.EventDraft.url, "url", \.url), isPersonal: true),
     Field("the number of places", .optional(Body.EventDraft.capacity, "capacity", \.capacity)),
     Field("the time to answer by", Body.EventDraft.answerBy, "answer_by", \.answerBy) { edit, fields, member, use, _ in
       edit.answerBy = fields.clearableEdit(member, in: use)
@@ -106,6 +113,8 @@ extension Event.Plan {
   ]
 
   static let columns = Columns(fields.flatMap(\.setting.columns))
+  /// What is erased with the creator's account.
+  static let personal = fields.filter(\.isPersonal).map(\.setting)
 }
 
 extension Event.Plan: SQLRecord {
@@ -121,6 +130,7 @@ extension Event.Plan: SQLRecord {
     let (name, latitude, longitude): (String?, Double?, Double?) =
       (try fields.next(), try fields.next(), try fields.next())
     location = name.map { Event.Location(name: $0, latitude: latitude, longitude: longitude) }
+    url = try fields.next()
     capacity = try fields.next()
     answerBy = try fields.next()
     maxPlusOnes = try fields.next()

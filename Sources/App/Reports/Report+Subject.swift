@@ -56,7 +56,7 @@ extension Report.Subject {
     """
     SELECT NULL::uuid AS user_id, e.id AS event_id, NULL::uuid AS visitor_id, c.id AS owner_id,
       jsonb_strip_nulls(jsonb_build_object(
-        'title', e.title, 'note', e.note, 'place', e.location_name, 'creator', c.username
+        'title', e.title, 'note', e.note, 'place', e.location_name, 'url', e.url, 'creator', c.username
       )) AS snapshot, NULL::bytea AS picture
     FROM events AS e
     LEFT JOIN users AS c ON c.id = e.creator_id

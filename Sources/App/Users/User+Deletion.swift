@@ -56,16 +56,17 @@ extension User {
     for collection in Collection.allCases { change.touch(collection, of: id) }
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE person_id = \(id)")
     try await Event.handOver(events, of: id, in: change)
-    // Their archived events lose note and place in the calendar feeds of their guests.
+    // Their archived events lose notes, places and web addresses in the calendar feeds of their guests.
     change.touch(.events, ofUsersIn: CalendarFeed.readers(ofArchivedEventsOf: id))
     try await cancelComingEvents(of: id, in: change)
+    let personal = Columns(Event.Plan.personal.flatMap(\.columns))
     try change.write(
       """
       UPDATE events
-      SET note = NULL, location_name = NULL, latitude = NULL, longitude = NULL, updated_at = clock_timestamp()
-      WHERE creator_id = \(id) AND (note IS NOT NULL OR location_name IS NOT NULL OR latitude IS NOT NULL)
+      SET \(personal.nulls), updated_at = clock_timestamp()
+      WHERE creator_id = \(id) AND num_nonnulls(\(personal.list)) > 0
       """)
-    try forgetNotesAndPlaces(of: id, in: change)
+    try forgetPersonalChanges(of: id, in: change)
     try await Visitor.eraseAll(mergingInto: id, in: change) {
       try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
     }
@@ -130,12 +131,13 @@ extension User {
     Delivery.delete(where: "recipient_id = \(id) OR person_id = \(id)")
   }
 
-  /// Removes notes and places of a user's events from notices of edits, in the queue, in deliveries, and in inboxes.
-  /// The caller has locked the events.
-  private static func forgetNotesAndPlaces(of id: ID, in change: Change) throws {
+  /// Removes the personal properties of a user's events from notices of edits, in the queue, in deliveries, and in
+  /// inboxes. The caller has locked the events.
+  private static func forgetPersonalChanges(of id: ID, in change: Change) throws {
+    let personal = Event.Plan.personal.map(\.name)
     let edits: SQL = """
       n.type = 'event-updated' AND n.subject_id IN (SELECT id FROM events WHERE creator_id = \(id))
-        AND n.payload @? '$.changes[*] ? (@.field == "note" || @.field == "location")'
+        AND jsonb_path_query_array(n.payload, '$.changes[*].field') ?| \(personal)
       """
     func scrubbing(_ table: SQL, _ rows: SQL) -> SQL {
       """
@@ -143,7 +145,7 @@ extension User {
       SET payload = jsonb_set(n.payload, '{changes}', (
         SELECT jsonb_agg(
           CASE
-            WHEN each.change->>'field' IN ('note', 'location') THEN each.change || '{"old": null, "new": null}'
+            WHEN each.change->>'field' = ANY(\(personal)) THEN each.change || '{"old": null, "new": null}'
             ELSE each.change
           END ORDER BY each.place)
         FROM jsonb_array_elements(n.payload->'changes') WITH ORDINALITY AS each (change, place)

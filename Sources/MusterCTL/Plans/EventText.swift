@@ -13,6 +13,7 @@ struct EventText {
     var fields = [(name: "When", value: times.range(from: event.startTime, to: event.endTime))]
     if let there { fields.append(("There", there)) }
     if let place = event.location?.text { fields.append(("Where", place)) }
+    if let url = event.url { fields.append(("Web", url.absoluteString)) }
     if !event.hosts.isEmpty {
       fields.append((event.hosts.count == 1 ? "Host" : "Hosts", event.hosts.map(\.fullName).joined(separator: ", ")))
     }

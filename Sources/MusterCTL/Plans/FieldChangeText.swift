@@ -28,10 +28,11 @@ struct FieldChangeText {
   }
 
   private static let fields: [EventField] = [
-    .title, .startTime, .endTime, .timeZone, .location, .capacity, .maxPlusOnes, .answerBy, .note,
+    .title, .startTime, .endTime, .timeZone, .location, .url, .capacity, .maxPlusOnes, .answerBy, .note,
   ]
   private static let names: [EventField: String] = [
-    .startTime: "time", .endTime: "end", .timeZone: "zone", .location: "place", .maxPlusOnes: "plus-ones",
+    .startTime: "time", .endTime: "end", .timeZone: "zone", .location: "place", .url: "web address",
+    .maxPlusOnes: "plus-ones",
     .answerBy: "answers until",
   ]
 

@@ -645,6 +645,8 @@ public struct EventDraft: Codable, Sendable, Hashable {
   }
   /// The place.
   public var location: Location?
+  /// A web address: tickets, the video call, the menu.
+  public var url: URL?
   /// The number of places for guests, not counting the hosts; nil for no limit.
   public var capacity: Int?
   /// The deadline for answers, not after `startTime`.
@@ -656,7 +658,7 @@ public struct EventDraft: Codable, Sendable, Hashable {
 
   public init(
     title: String, note: String? = nil, startTime: Date, endTime: Date? = nil, timeZone: TimeZone = .current,
-    location: Location? = nil, capacity: Int? = nil, answerBy: Date? = nil, maxPlusOnes: Int? = nil,
+    location: Location? = nil, url: URL? = nil, capacity: Int? = nil, answerBy: Date? = nil, maxPlusOnes: Int? = nil,
     inviteeIds: [User.ID] = []
   ) {
     self.title = title
@@ -665,6 +667,7 @@ public struct EventDraft: Codable, Sendable, Hashable {
     self.endTime = endTime
     self.timeZoneName = timeZone.identifier
     self.location = location
+    self.url = url
     self.capacity = capacity
     self.answerBy = answerBy
     self.maxPlusOnes = maxPlusOnes
@@ -672,7 +675,7 @@ public struct EventDraft: Codable, Sendable, Hashable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case title, note, startTime, endTime, location, capacity, answerBy, maxPlusOnes, inviteeIds
+    case title, note, startTime, endTime, location, url, capacity, answerBy, maxPlusOnes, inviteeIds
     case timeZoneName = "timeZone"
   }
 
@@ -684,6 +687,7 @@ public struct EventDraft: Codable, Sendable, Hashable {
     endTime = try container.decodeIfPresent(Date.self, forKey: .endTime)
     timeZoneName = try container.decode(String.self, forKey: .timeZoneName)
     location = try container.decodeIfPresent(Location.self, forKey: .location)
+    url = try container.decodeIfPresent(URL.self, forKey: .url)
     capacity = try container.decodeIfPresent(Int.self, forKey: .capacity)
     answerBy = try container.decodeIfPresent(Date.self, forKey: .answerBy)
     maxPlusOnes = try container.decodeIfPresent(Int.self, forKey: .maxPlusOnes)
@@ -710,6 +714,8 @@ public struct EventEdit: Codable, Sendable, Hashable {
   }
   /// The place. Replaced as a whole.
   public var location: Edit<Location>
+  /// A web address: tickets, the video call, the menu.
+  public var url: Edit<URL>
   /// The number of places for guests, not counting the hosts; nil for no limit.
   public var capacity: Edit<Int>
   /// The deadline for answers, not after the `startTime` that results from the edit.
@@ -719,7 +725,7 @@ public struct EventEdit: Codable, Sendable, Hashable {
 
   public init(
     title: String? = nil, note: Edit<String> = .keep, startTime: Date? = nil, endTime: Edit<Date> = .keep,
-    timeZone: TimeZone? = nil, location: Edit<Location> = .keep, capacity: Edit<Int> = .keep,
+    timeZone: TimeZone? = nil, location: Edit<Location> = .keep, url: Edit<URL> = .keep, capacity: Edit<Int> = .keep,
     answerBy: Edit<Date> = .keep, maxPlusOnes: Int? = nil
   ) {
     self.title = title
@@ -728,13 +734,14 @@ public struct EventEdit: Codable, Sendable, Hashable {
     self.endTime = endTime
     self.timeZoneName = timeZone?.identifier
     self.location = location
+    self.url = url
     self.capacity = capacity
     self.answerBy = answerBy
     self.maxPlusOnes = maxPlusOnes
   }
 
   enum CodingKeys: String, CodingKey {
-    case title, note, startTime, endTime, location, capacity, answerBy, maxPlusOnes
+    case title, note, startTime, endTime, location, url, capacity, answerBy, maxPlusOnes
     case timeZoneName = "timeZone"
   }
 
@@ -746,6 +753,7 @@ public struct EventEdit: Codable, Sendable, Hashable {
     endTime = try container.decode(Edit<Date>.self, forKey: .endTime)
     timeZoneName = try container.decodeIfPresent(String.self, forKey: .timeZoneName)
     location = try container.decode(Edit<Location>.self, forKey: .location)
+    url = try container.decode(Edit<URL>.self, forKey: .url)
     capacity = try container.decode(Edit<Int>.self, forKey: .capacity)
     answerBy = try container.decode(Edit<Date>.self, forKey: .answerBy)
     maxPlusOnes = try container.decodeIfPresent(Int.self, forKey: .maxPlusOnes)
@@ -842,6 +850,8 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   }
   /// The place.
   public var location: Location?
+  /// A web address: tickets, the video call, the menu.
+  public var url: URL?
   /// The number of places for guests, not counting the hosts; nil for no limit.
   public var capacity: Int?
   /// The number of people whom each guest may bring.
@@ -875,9 +885,9 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
 
   public init(
     id: Identifier<Event>, title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
-    timeZone: TimeZone, location: Location? = nil, capacity: Int? = nil, maxPlusOnes: Int = 0, status: EventStatus,
-    creator: Person? = nil, hosts: [Person] = [], version: Int, createdAt: Date, updatedAt: Date, myRole: EventRole,
-    myStatus: GuestStatus, myPlusOnes: Int = 0, answerBy: Date? = nil, counts: Counts? = nil,
+    timeZone: TimeZone, location: Location? = nil, url: URL? = nil, capacity: Int? = nil, maxPlusOnes: Int = 0,
+    status: EventStatus, creator: Person? = nil, hosts: [Person] = [], version: Int, createdAt: Date, updatedAt: Date,
+    myRole: EventRole, myStatus: GuestStatus, myPlusOnes: Int = 0, answerBy: Date? = nil, counts: Counts? = nil,
     participants: [Guest]? = nil
   ) {
     self.id = id
@@ -887,6 +897,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     self.endTime = endTime
     self.timeZoneName = timeZone.identifier
     self.location = location
+    self.url = url
     self.capacity = capacity
     self.maxPlusOnes = maxPlusOnes
     self.status = status
@@ -904,7 +915,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case id, title, note, startTime, endTime, location, capacity, maxPlusOnes, status, creator, hosts, version,
+    case id, title, note, startTime, endTime, location, url, capacity, maxPlusOnes, status, creator, hosts, version,
       createdAt, updatedAt, myRole, myStatus, myPlusOnes, answerBy, counts, participants
     case timeZoneName = "timeZone"
   }
@@ -918,6 +929,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     endTime = try container.decodeIfPresent(Date.self, forKey: .endTime)
     timeZoneName = try container.decode(String.self, forKey: .timeZoneName)
     location = try container.decodeIfPresent(Location.self, forKey: .location)
+    url = try container.decodeIfPresent(URL.self, forKey: .url)
     capacity = try container.decodeIfPresent(Int.self, forKey: .capacity)
     maxPlusOnes = try container.decodeIfPresent(Int.self, forKey: .maxPlusOnes) ?? 0
     status = try container.decode(EventStatus.self, forKey: .status)

@@ -147,6 +147,7 @@ public struct EventField: WireValue {
   public static let endTime: Self = "endTime"
   public static let timeZone: Self = "timeZone"
   public static let location: Self = "location"
+  public static let url: Self = "url"
   public static let capacity: Self = "capacity"
   public static let answerBy: Self = "answerBy"
   public static let maxPlusOnes: Self = "maxPlusOnes"

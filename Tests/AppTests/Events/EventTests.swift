@@ -13,8 +13,8 @@ import Testing
         """
         UPDATE events
         SET title = 'Title', note = 'Note', start_time = '2031-01-01T10:00Z', end_time = '2031-01-02T10:00Z',
-          time_zone = 'Asia/Tokyo', location_name = 'Place', latitude = 1.5, longitude = 2.5, capacity = 90,
-          answer_by = '2030-12-01T10:00Z', max_plus_ones = 7, version = 8, invited_count = 11, going_count = 12,
+          time_zone = 'Asia/Tokyo', location_name = 'Place', latitude = 1.5, longitude = 2.5, url = 'https://a',
+          capacity = 90, answer_by = '2030-12-01T10:00Z', max_plus_ones = 7, version = 8, invited_count = 11, going_count = 12,
           maybe_count = 13, declined_count = 14, waitlisted_count = 15, pending_count = 16, plus_ones_count = 17,
           created_at = '2030-01-01T10:00Z', updated_at = '2030-01-02T10:00Z'
         WHERE id = \(id)
@@ -24,6 +24,7 @@ import Testing
       #expect(event["startTime"].string == "2031-01-01T10:00:00Z" && event["endTime"].string == "2031-01-02T10:00:00Z")
       #expect(event["timeZone"].string == "Asia/Tokyo" && event["location"]["name"].string == "Place")
       #expect(event["location"]["latitude"] == .number("1.5") && event["location"]["longitude"] == .number("2.5"))
+      #expect(event["url"].string == "https://a")
       #expect(event["capacity"].int == 90 && event["maxPlusOnes"].int == 7 && event["version"].int == 8)
       #expect(event["answerBy"].string == "2030-12-01T10:00:00Z")
       #expect(event["createdAt"].string == "2030-01-01T10:00:00Z")
@@ -42,7 +43,7 @@ import Testing
         """
         {"title": " Picnic ", "note": "Bring a blanket", "startTime": "2030-05-01T20:00:00+02:00",
          "endTime": "2030-05-01T20:00:00.999Z", "timeZone": "Europe/Berlin",
-         "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": 13.4039}, "capacity": 5,
+         "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": 13.4039}, "capacity": 5, "url": "https://x.org/menu",
          "inviteeIds": ["\(ben.id.uppercased())"]}
         """)
       #expect(response.status == 201, "\(response.body)")
@@ -51,6 +52,7 @@ import Testing
       #expect(event["startTime"].string == "2030-05-01T18:00:00Z")
       #expect(event["endTime"].string == "2030-05-01T20:00:00Z")
       #expect(event["location"]["latitude"] == .number("52.4731"))
+      #expect(event["url"].string == "https://x.org/menu")
       #expect(event["capacity"].int == 5)
       #expect(event["status"].string == "scheduled")
       #expect(event["version"].int == 1)
@@ -212,21 +214,48 @@ import Testing
     }
   }
 
+  @Test func `a web address is one that every client can open, and shows its host`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let id = try await ana.createEvent()["id"].string ?? ""
+      for url in [
+        "https://example.com", "https://xn--mnchen-3ya.de:8443/a/b;c?d=%C3%A9&e#f", "https://x.org?q=1",
+        " https://a/@b ",
+        "https://a/" + String(repeating: "b", count: 490),
+      ] {
+        #expect(
+          try await ana.edit(id, #"{"url": "\#(url)"}"#).json["url"].string == String(url.trimmedScalars),
+          "\(url)")
+      }
+      for url in [
+        "http://example.com", "HTTPS://example.com", "https://", "https:///a", "example.com", "javascript:alert(1)",
+        "https://bank.example@evil.example", "https://bank.example:pin@evil.example/", "https://a b",
+        "https://a/\\u000ab",
+        "https://münchen.de", "https://a/é", "https://a/%zz", "https://a/%4", "https://a/[b]", "https://a#b#c",
+        "https://a/\\\"b", "https://a/<b>", "https://a:123456/", "https://a/" + String(repeating: "b", count: 491),
+      ] {
+        let refused = try await ana.edit(id, #"{"url": "\#(url)"}"#, expecting: 422)
+        #expect(refused.badFields == ["url"], "\(url)")
+      }
+      #expect(try await ana.edit(id, #"{"url": null}"#).json["url"] == .null)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `all invalid fields of an event are listed`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let response = try await ana.send(
         "POST", "events",
         """
-        {"title": "   ", "note": 5, "startTime": "tomorrow", "timeZone": "Mars/Olympus", "capacity": 0,
+        {"title": "   ", "note": 5, "startTime": "tomorrow", "timeZone": "Mars/Olympus", "capacity": 0, "url": "x",
          "location": {"name": "", "latitude": 91}, "inviteeIds": ["\(ana.id)", "x"]}
         """)
       #expect(response.status == 422)
       #expect(
         response.badFields == [
-          "title", "note", "startTime", "timeZone", "location.name", "location.latitude", "location.longitude",
-          "capacity",
-          "inviteeIds[1]",
+          "title", "note", "startTime", "timeZone", "location.name", "location.latitude", "location.longitude", "url",
+          "capacity", "inviteeIds[1]",
         ])
       let order = try await ana.send(
         "POST", "events",

@@ -807,8 +807,8 @@ private struct Scene: Sendable {
     case "editEvent":
       [
         (
-          #"{"title": null, "note": 1, "startTime": null, "endTime": "x", "timeZone": "", "location": 1, "capacity": 0}"#,
-          ["title", "note", "startTime", "endTime", "timeZone", "location", "capacity"]
+          #"{"title": null, "note": 1, "startTime": null, "endTime": "x", "timeZone": "", "location": 1, "url": "a", "capacity": 0}"#,
+          ["title", "note", "startTime", "endTime", "timeZone", "location", "url", "capacity"]
         ),
         (
           #"{"location": {"latitude": "north"}}"#, ["location.name", "location.latitude", "location.longitude"]

@@ -76,7 +76,8 @@ import Testing
       try await watch.expect("inviting", changes: ["emre", "hugo"]) { try await ana.invite([emre, hugo], to: event) }
       let all: Set = ["ana", "ben", "gil", "emre", "hugo"]
       for edit in [
-        #"{"title": "Dive"}"#, #"{"note": "Deep"}"#, #"{"location": {"name": "Lake"}}"#, #"{"capacity": 2}"#,
+        #"{"title": "Dive"}"#, #"{"note": "Deep"}"#, #"{"location": {"name": "Lake"}}"#, #"{"url": "https://a"}"#,
+        #"{"capacity": 2}"#,
         #"{"timeZone": "Asia/Tokyo"}"#, #"{"startTime": "2031-05-01T18:00:00Z", "endTime": null}"#,
       ] {
         try await watch.expect(edit, changes: all) { try await ana.edit(event, edit) }

@@ -104,7 +104,9 @@ import Testing
     }
   }
 
-  @Test func `events that no one else sees are deleted, and others lose their note and place`() async throws {
+  @Test func `events that no one else sees are deleted, and others lose their note, place and web address`()
+    async throws
+  {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let hers = try await ana.createEvent("Hers")["id"].string ?? ""
@@ -114,7 +116,7 @@ import Testing
       let past = try await ana.createEvent("Past", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)
       let place = #"{"name": "Ana's kitchen", "latitude": 38.7, "longitude": -9.1}"#
       for id in [hers, shared, past["id"].string ?? ""] {
-        try await ana.edit(id, #"{"note": "Ring twice", "location": \#(place)}"#)
+        try await ana.edit(id, #"{"note": "Ring twice", "location": \#(place), "url": "https://ana.example"}"#)
       }
       _ = try await app.service.change { try await Event.archive(endedBefore: .now(), atMost: 10, in: $0) }
       // One edit has reached Ben's inbox and device, another still waits.
@@ -135,7 +137,7 @@ import Testing
           SELECT payload FROM notification_queue UNION ALL SELECT payload FROM deliveries
           UNION ALL SELECT payload FROM notifications
         ) AS kept
-        WHERE payload::text ~ 'Ring|kitchen|38[.]7'
+        WHERE payload::text ~ 'Ring|kitchen|38[.]7|ana[.]example'
         """)
       #expect(traces == 0)
       let kept: Int? = try await app.value(
@@ -150,7 +152,7 @@ import Testing
       for id in [shared, past["id"].string ?? ""] {
         let seen = try await ben.get("events/\(id)")
         #expect(seen["title"].string != nil)
-        for member in ["note", "location", "creator"] { #expect(seen[member] == .null, "\(member)") }
+        for member in ["note", "location", "url", "creator"] { #expect(seen[member] == .null, "\(member)") }
       }
       try await app.expectConsistency()
       // Once the last guest has also gone, no one sees them.

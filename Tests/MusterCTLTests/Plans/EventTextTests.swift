@@ -36,12 +36,13 @@ import Testing
     new.title = "Pizza night"
     new.startTime = start.addingTimeInterval(3600)
     new.location = Location(name: "Ben's garden")
+    new.url = URL(string: "https://example.com/menu")
     new.capacity = 6
     new.note = "Bring wine."
     #expect(
       FieldChangeText(times: times).text(of: try FieldChangeText.changes(from: old, to: new))
         == "title: Pasta night → Pizza night; time: Fri 1 May 20:00 → 21:00; place: none → Ben's garden; "
-        + "capacity: none → 6; the note")
+        + "web address: none → https://example.com/menu; capacity: none → 6; the note")
     #expect(try FieldChangeText.changes(from: old, to: old).isEmpty)
   }
 }

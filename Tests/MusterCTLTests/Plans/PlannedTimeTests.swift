@@ -42,6 +42,8 @@ import Testing
     #expect(try edit("--until", "21:30").endTime == .set(try plan().start("fri 21:30")))
     #expect(try edit("--until", "21:30").startTime == nil)
     #expect(try edit("--note", "Bring wine", "--clear", "place").location == .clear)
+    #expect(try edit("--url", "https://example.com").url == .set(try #require(URL(string: "https://example.com"))))
+    #expect(try edit("--clear", "url").url == .clear)
     #expect(try edit() == EventEdit())
     // Times are in the event's zone, whatever zone this machine is in, or in the new one.
     let tokyo = Sample.event("Sushi", start: start, zone: "Asia/Tokyo")

@@ -98,11 +98,13 @@ enum EveryCall {
       var draft = EventDraft(title: "Picnic", startTime: noon, timeZone: .lisbon, capacity: 3, inviteeIds: [.ben])
       (draft.note, draft.endTime, draft.answerBy, draft.maxPlusOnes) = ("Bring bread.", noon, noon, 2)
       draft.location = Location(name: "Quarry", latitude: 38.7, longitude: -9.4)
+      draft.url = URL(string: "https://example.com")
       _ = try await $0.events.create(draft)
     },
     {
       var edit = EventEdit(title: "Lunch", note: .clear, startTime: noon, endTime: .set(noon), capacity: .clear)
       (edit.timeZone, edit.location, edit.answerBy, edit.maxPlusOnes) = (.berlin, .clear, .set(noon), 1)
+      edit.url = .clear
       _ = try await $0.events.edit(.ben, applying: edit, ifVersion: 1)
     },
     { _ = try await $0.events.cancel(.ben, ifVersion: 1) },

@@ -120,6 +120,8 @@ import Testing
     Step(text: "PATCH /events/@picnic {\"title\": \"Small picnic\"}", version: 1),
     Step(text: "PATCH /events/@picnic {\"title\": \"Large picnic\"}"),
     Step(text: "PATCH /events/@picnic {\"capacity\": null, \"location\": {\"name\": \"Park\"}}"),
+    Step(text: "PATCH /events/@picnic {\"url\": \"https://example.com/menu\"}"),
+    Step(text: "PATCH /events/@picnic {\"url\": \"https://ana@example.com\"}"),
     Step(
       text: "POST /events/@picnic/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\", \"invite\": true}", saves: "copy"),
     Step(text: "POST /events/@trail/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\"}"),

@@ -17,6 +17,7 @@ struct CalendarEntry {
   let clock: WallClock?
   /// Whether to name the creator. RFC 5546 requires an organizer.
   var showsOrganizer = true
+  /// Whether to show the note and the web address.
   var showsNote = true
   /// Whether the calendar reminds the reader when Muster does.
   var hasAlarm = false
@@ -35,6 +36,7 @@ struct CalendarEntry {
     lines.add("DTEND" + value(plan.calendarEnd))
     lines.add(text: plan.title, as: "SUMMARY")
     if showsNote, let note = plan.note { lines.add(text: note, as: "DESCRIPTION") }
+    if showsNote, let url = plan.url { lines.add("URL:\(url)") }
     if let location = plan.location {
       lines.add(text: location.name, as: "LOCATION")
       if let latitude = location.latitude, let longitude = location.longitude {

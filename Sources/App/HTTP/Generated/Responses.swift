@@ -208,10 +208,11 @@ extension JSONWriter {
   @inline(__always)
   mutating func event(
     id: Event.ID, title: String, note: String?, startTime: Timestamp, endTime: Timestamp?, timeZone: String,
-    location: (some JSONWritable)?, capacity: Int?, maxPlusOnes: Int, status: some RawRepresentable<String>,
-    creator: (some JSONWritable)?, hosts: [some JSONWritable], version: Int, createdAt: Timestamp, updatedAt: Timestamp,
-    myRole: some RawRepresentable<String>, myStatus: some RawRepresentable<String>, myPlusOnes: Int,
-    answerBy: Timestamp?, counts: (some JSONWritable)?, participants: [some JSONWritable]?
+    location: (some JSONWritable)?, url: String?, capacity: Int?, maxPlusOnes: Int,
+    status: some RawRepresentable<String>, creator: (some JSONWritable)?, hosts: [some JSONWritable], version: Int,
+    createdAt: Timestamp, updatedAt: Timestamp, myRole: some RawRepresentable<String>,
+    myStatus: some RawRepresentable<String>, myPlusOnes: Int, answerBy: Timestamp?, counts: (some JSONWritable)?,
+    participants: [some JSONWritable]?
   ) {
     openObject()
     member("id", id)
@@ -221,6 +222,7 @@ extension JSONWriter {
     member("endTime", endTime)
     member("timeZone", timeZone)
     member("location", location)
+    member("url", url)
     member("capacity", capacity)
     member("maxPlusOnes", maxPlusOnes)
     member("status", status.rawValue)

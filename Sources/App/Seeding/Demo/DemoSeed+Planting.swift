@@ -165,7 +165,7 @@ extension DemoSeed {
       title: event.title, note: event.note, startTime: start,
       endTime: event.minutes.map { start.adding(seconds: $0 * 60) }, timeZone: event.timeZone,
       location: event.location.map { Event.Location(name: $0.name, latitude: $0.latitude, longitude: $0.longitude) },
-      capacity: event.capacity,
+      url: event.url, capacity: event.capacity,
       answerBy: try event.answerDay.map { try Self.time(of: event, on: $0, at: event.time, in: zone, now: now) },
       maxPlusOnes: event.maxPlusOnes ?? 0)
   }

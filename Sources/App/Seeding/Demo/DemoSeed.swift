@@ -69,6 +69,7 @@ public struct DemoSeed: Sendable {
     let invited: Int?
     let timeZone: String
     let location: Place?
+    let url: String?
     var capacity: Int?
     let maxPlusOnes: Int?
     /// The last day for answers, in days from today. The time is the event's.

@@ -82,7 +82,7 @@ struct EventFacts: Sendable {
       title: title, state: state,
       hosts: hosts.isEmpty ? nil : hosts.joined(separator: ", ") + (moreHosts > 0 ? " and \(moreHosts) more" : ""),
       day: time.day, start: plan.startTime.rfc3339(), when: time.span, zone: time.zone,
-      place: plan.location?.name.withoutDirectionControls, map: plan.location?.map,
+      place: plan.location?.name.withoutDirectionControls, map: plan.location?.map, web: plan.url,
       note: plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },
       counts: "\(going) going, \(maybe) maybe", names: names,
       more: more > 0 ? "and \(more) more" : nil, answerTitle: answerTitle, answer: answer)

@@ -38,6 +38,7 @@ struct SharePage: Sendable {
     let zone: String
     let place: String?
     let map: String?
+    let web: String?
     let note: String?
     let counts: String
     let names: [String]
@@ -140,7 +141,7 @@ extension SharePage.Event {
       "hasNames": hasNames, "answerTitle": answerTitle, "answer": answer,
     ]
     for (name, value) in [
-      ("state", state), ("hosts", hosts), ("place", place), ("map", map), ("note", note), ("more", more),
+      ("state", state), ("hosts", hosts), ("place", place), ("map", map), ("web", web), ("note", note), ("more", more),
     ] { members[name] = value }
     return members
   }

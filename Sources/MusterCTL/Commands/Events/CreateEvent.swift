@@ -36,6 +36,11 @@ struct CreateEvent: AccountCommand {
   @Option(help: ArgumentHelp("Where it takes place.", valueName: "text"))
   var place: String?
 
+  @Option(
+    help: ArgumentHelp("Tickets, the video call or the menu: an https address.", valueName: "address"),
+    transform: URL.init(argument:))
+  var url: URL?
+
   @Option(help: ArgumentHelp("More about it.", valueName: "text"))
   var note: String?
 
@@ -69,7 +74,7 @@ struct CreateEvent: AccountCommand {
     let invitees = try await account.friends(named: invite.flatMap { $0.split(separator: ",").map(String.init) })
     let draft = EventDraft(
       title: title, note: note, startTime: start, endTime: end, timeZone: plan.zone,
-      location: place.map { Location(name: $0) }, capacity: capacity, answerBy: try answerBy.map(plan.start),
+      location: place.map { Location(name: $0) }, url: url, capacity: capacity, answerBy: try answerBy.map(plan.start),
       maxPlusOnes: plusOnes,
       inviteeIds: invitees.map(\.id))
     let reply = try await account.responses.reply { try await account.client.events.create(draft) }
@@ -78,5 +83,13 @@ struct CreateEvent: AccountCommand {
       let invited = invitees.isEmpty ? "" : " Invited \(names)."
       return "Created \(EventText(event: event).name).\(invited)"
     }
+  }
+}
+
+extension URL {
+  /// - Throws: ``ValidationError`` if it is no URL. The service has further rules.
+  init(argument: String) throws {
+    guard let url = URL(string: argument) else { throw ValidationError("“\(argument)” is not a web address.") }
+    self = url
   }
 }

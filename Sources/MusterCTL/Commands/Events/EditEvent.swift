@@ -16,7 +16,7 @@ struct EditEvent: AccountCommand {
       """)
 
   enum Field: String, ExpressibleByArgument, CaseIterable {
-    case note, place, capacity, end
+    case note, place, url, capacity, end
     case answerBy = "answer-by"
   }
 
@@ -42,6 +42,10 @@ struct EditEvent: AccountCommand {
   @Option(help: ArgumentHelp("The new place.", valueName: "text"))
   var place: String?
 
+  @Option(
+    help: ArgumentHelp("The new web address.", valueName: "address"), transform: URL.init(argument:))
+  var url: URL?
+
   @Option(help: ArgumentHelp("The new note.", valueName: "text"))
   var note: String?
 
@@ -65,7 +69,7 @@ struct EditEvent: AccountCommand {
   func validate() throws {
     guard until == nil || length == nil else { throw ValidationError("Use either --until or --for.") }
     let given: [Field?] = [
-      note.map { _ in .note }, place.map { _ in .place }, capacity.map { _ in .capacity },
+      note.map { _ in .note }, place.map { _ in .place }, url.map { _ in .url }, capacity.map { _ in .capacity },
       (until ?? length).map { _ in .end }, answerBy.map { _ in .answerBy },
     ]
     guard let both = given.compactMap({ $0 }).first(where: clear.contains) else { return }
@@ -100,6 +104,7 @@ struct EditEvent: AccountCommand {
     }
     if let note { edit.note = .set(note) }
     if let place { edit.location = .set(Location(name: place)) }
+    if let url { edit.url = .set(url) }
     if let capacity { edit.capacity = .set(capacity) }
     edit.maxPlusOnes = plusOnes
     if let answerBy { edit.answerBy = .set(try plan.start(answerBy)) }
@@ -107,6 +112,7 @@ struct EditEvent: AccountCommand {
       switch field {
       case .note: edit.note = .clear
       case .place: edit.location = .clear
+      case .url: edit.url = .clear
       case .capacity: edit.capacity = .clear
       case .end: edit.endTime = .clear
       case .answerBy: edit.answerBy = .clear

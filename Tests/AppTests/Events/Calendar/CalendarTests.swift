@@ -12,7 +12,8 @@ import Testing
         """
         {"title": "Picnic", "note": "Bring a blanket", "startTime": "2030-05-01T18:00:00Z",
          "endTime": "2030-05-01T20:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(ben.id)"],
-         "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": -0.0000004}}
+         "location": {"name": "Tempelhof", "latitude": 52.4731, "longitude": -0.0000004},
+         "url": "https://x.org/a,b;c"}
         """)
       try await app.takeNotifications()
       let response = try await ana.send("GET", "events/\(id)/calendar.ics")
@@ -27,7 +28,8 @@ import Testing
           "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Muster//Muster//EN", "METHOD:PUBLISH", "BEGIN:VEVENT",
           "UID:\(id)",
           "SEQUENCE:0", "STATUS:CONFIRMED", "TRANSP:OPAQUE", "DTSTART:20300501T180000Z", "DTEND:20300501T200000Z",
-          "SUMMARY:Picnic", "DESCRIPTION:Bring a blanket", "LOCATION:Tempelhof", "GEO:52.473100;-0.000000",
+          "SUMMARY:Picnic", "DESCRIPTION:Bring a blanket", "URL:https://x.org/a,b;c", "LOCATION:Tempelhof",
+          "GEO:52.473100;-0.000000",
           "ORGANIZER;CN=\"Ana\":urn:uuid:\(ana.id)", "END:VEVENT", "END:VCALENDAR",
         ])
       for (name, member) in [("CREATED", "createdAt"), ("LAST-MODIFIED", "updatedAt")] {

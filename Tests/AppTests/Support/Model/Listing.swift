@@ -58,7 +58,8 @@ enum Listing: Sendable {
     let hosts = json["hosts"].array.compactMap(name).joined(separator: ", ")
     return line(
       members + [
-        json["location"]["name"].word, json["capacity"].word, json["answerBy"].word, json["maxPlusOnes"].word,
+        json["location"]["name"].word, json["url"].word, json["capacity"].word, json["answerBy"].word,
+        json["maxPlusOnes"].word,
         json["status"].word,
         name(json["creator"]),
         "hosts: \(hosts)", json["version"].word, json["myRole"].word, json["myStatus"].word,

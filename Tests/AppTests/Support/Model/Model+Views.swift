@@ -122,7 +122,7 @@ extension Model {
       String(invitations.filter { $0.event == event && $0.status == state }.map(\.places).reduce(0, +))
     }
     return line(
-      shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.capacity.map { String($0) },
+      shown.id, plan.title, plan.note, plan.start, plan.end, plan.location, plan.url, plan.capacity.map { String($0) },
       plan.answerBy, String(plan.maxPlusOnes), shown.status, creator,
       "hosts: \(hosts.map(name).joined(separator: ", "))", String(shown.version), mine == nil ? role : "guest",
       mine ?? role, String(invitation?.plusOnes ?? 0), counts.joined(separator: "+"))

@@ -45,6 +45,7 @@ struct Model {
     var start: String
     var end: String?
     var location: String?
+    var url: String?
     var capacity: Int?
     var answerBy: String?
     var maxPlusOnes = 0
@@ -52,7 +53,7 @@ struct Model {
     /// The fields that an edit may change.
     var words: [(field: String, value: String?)] {
       [
-        ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location),
+        ("title", title), ("note", note), ("startTime", start), ("endTime", end), ("location", location), ("url", url),
         ("capacity", capacity.map { String($0) }), ("answerBy", answerBy), ("maxPlusOnes", String(maxPlusOnes)),
       ]
     }

@@ -326,13 +326,14 @@ struct ModelWorld {
     let (start, end) = times(isOver: isOver)
     let plan = Model.Plan(
       title: "Event \(fresh())", note: chance(0.5) ? nil : "Note", start: start, end: end,
-      location: chance(0.5) ? nil : "Park", capacity: isOver || chance(0.3) ? nil : roll(1..<5),
+      location: chance(0.5) ? nil : "Park", url: chance(0.5) ? nil : "https://example.com",
+      capacity: isOver || chance(0.3) ? nil : roll(1..<5),
       answerBy: chance(0.75) ? nil : deadline(isOver: isOver || chance(0.3)),
       maxPlusOnes: chance(0.4) ? 0 : roll(1..<4))
     let members = [
       "\"title\": \(Self.json(plan.title))", "\"note\": \(Self.json(plan.note))", "\"timeZone\": \"Europe/Berlin\"",
       "\"inviteeIds\": \(ids(guests))", "\"maxPlusOnes\": \(plan.maxPlusOnes)",
-      "\"answerBy\": \(Self.json(plan.answerBy))",
+      "\"answerBy\": \(Self.json(plan.answerBy))", "\"url\": \(Self.json(plan.url))",
     ]
     let body = "{\((members + [Self.times(plan), Self.place(plan), Self.capacity(plan)]).joined(separator: ", "))}"
     let response = try await call(.create, by: me, [:], body)
@@ -361,6 +362,10 @@ struct ModelWorld {
     if chance(0.3) {
       plan.location = chance(0.4) ? nil : "Park \(roll(0..<3))"
       members.append(Self.place(plan))
+    }
+    if chance(0.2) {
+      plan.url = chance(0.4) ? nil : "https://example.com/\(roll(0..<3))"
+      members.append("\"url\": \(Self.json(plan.url))")
     }
     if chance(0.5), !plan.isOver {
       plan.capacity = chance(0.3) ? nil : roll(1..<4)

@@ -13,6 +13,7 @@ import Testing
       let (ana, ben) = try await app.friends("ana", "ben")
       let event = try await ana.createEvent("Swim", inviting: [ben])["id"].string ?? ""
       try await ana.edit(event, #"{"note": "Bring towels", "location": {"name": "Lake & Pier"}}"#)
+      try await ana.edit(event, #"{"url": "https://lake.example/?day=1&time=2"}"#)
       try await ben.answer("going", to: event)
       let counts = try await ana.createLink(to: event, #"{"kind": "view"}"#)
       let names = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
@@ -24,6 +25,8 @@ import Testing
       #expect(page.body.contains("Wednesday, May 1, 2030, 8:00 PM to 10:00 PM"))
       #expect(page.body.contains("Time zone: Europe/Berlin (UTC+02:00)"))
       #expect(page.body.contains("Lake &amp; Pier") && page.body.contains("search?query=Lake%20%26%20Pier"))
+      let web = "https://lake.example/?day=1&amp;time=2"
+      #expect(page.body.contains(#"<a href="\#(web)" rel="noreferrer nofollow">\#(web)</a>"#))
       #expect(page.body.contains("1 going, 0 maybe") && page.body.contains("Bring towels"))
       #expect(!page.body.contains("<script") && !page.body.contains("<img") && !page.body.contains("Ben"))
       let og = page.body.matches(of: /property="(og:[a-z]+)" content="([^"]*)"/).map { "\($0.output.1) \($0.output.2)" }
