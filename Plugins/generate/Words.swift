@@ -43,6 +43,10 @@ struct Words {
     text.block("public struct \(name): WireValue") {
       for word in words { $0.line("public static let \(self.name(word, schema)): Self = \"\(word)\"") }
       $0.blank()
+      $0.documentation("The words that this release knows.")
+      $0.line(
+        "public static let known: [Self] = [\(words.map { "." + self.name($0, schema) }.joined(separator: ", "))]")
+      $0.blank()
       $0.line("public let rawValue: String")
       $0.blank()
       $0.line("public init(rawValue: String) { self.rawValue = rawValue }")

@@ -20,16 +20,13 @@ struct FieldChangeText {
   /// The differences between two states of an event, in the terms of a notification.
   static func changes(from old: Event, to new: Event) throws -> [FieldChange] {
     let (before, after) = (try JSONValue(encoding: old), try JSONValue(encoding: new))
-    return fields.compactMap { field in
+    return EventField.known.compactMap { field in
       let change = FieldChange(
         new: after[field.rawValue] ?? .null, old: before[field.rawValue] ?? .null, field: field)
       return change.old == change.new ? nil : change
     }
   }
 
-  private static let fields: [EventField] = [
-    .title, .startTime, .endTime, .timeZone, .location, .url, .capacity, .maxPlusOnes, .answerBy, .note,
-  ]
   private static let names: [EventField: String] = [
     .startTime: "time", .endTime: "end", .timeZone: "zone", .location: "place", .url: "web address",
     .maxPlusOnes: "plus-ones",

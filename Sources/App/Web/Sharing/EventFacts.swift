@@ -69,23 +69,28 @@ struct EventFacts: Sendable {
     return nil
   }
 
+  /// The event by the names in `share.mustache`. A name that is nil is absent, so that Mustache takes it for false.
+  ///
   /// - Parameters:
   ///   - state: the most important thing about the event; nil if there is none.
   ///   - answerTitle: the heading of the part below the event.
   ///   - answer: its first sentence; empty for none.
-  func page(state: String?, answerTitle: String, answer: String) -> SharePage.Event {
+  func page(state: String?, answerTitle: String, answer: String) -> [String: any Sendable] {
     let time = EventTime(plan, in: zone)
     let (hosts, names) = (Self.fitting(hosts), Self.fitting(names))
     let more = names.isEmpty ? 0 : going - names.count
     let moreHosts = self.hosts.count - hosts.count
-    return SharePage.Event(
-      title: title, state: state,
-      hosts: hosts.isEmpty ? nil : hosts.joined(separator: ", ") + (moreHosts > 0 ? " and \(moreHosts) more" : ""),
-      day: time.day, start: plan.startTime.rfc3339(), when: time.span, zone: time.zone,
-      place: plan.location?.name.withoutDirectionControls, map: plan.location?.map, web: plan.url,
-      note: plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },
-      counts: "\(going) going, \(maybe) maybe", names: names,
-      more: more > 0 ? "and \(more) more" : nil, answerTitle: answerTitle, answer: answer)
+    let page: [String: (any Sendable)?] = [
+      "title": title, "state": state,
+      "hosts": hosts.isEmpty ? nil : hosts.joined(separator: ", ") + (moreHosts > 0 ? " and \(moreHosts) more" : ""),
+      // The date alone, in words.
+      "day": time.day, "start": plan.startTime.rfc3339(), "when": time.span, "zone": time.zone,
+      "place": plan.location?.name.withoutDirectionControls, "map": plan.location?.map, "web": plan.url,
+      "note": plan.note.flatMap { $0.isEmpty ? nil : $0.withoutDirectionControls },
+      "counts": "\(going) going, \(maybe) maybe", "names": names, "hasNames": !names.isEmpty,
+      "more": more > 0 ? "and \(more) more" : nil, "answerTitle": answerTitle, "answer": answer,
+    ]
+    return page.compactMapValues(\.self)
   }
 
   /// The first names, as a page shows them: as many as fit, and at least one.

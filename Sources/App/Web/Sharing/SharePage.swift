@@ -14,7 +14,8 @@ struct SharePage: Sendable {
   var text = ""
   /// A list below the text.
   var points: [String] = []
-  var event: Event?
+  /// See ``EventFacts``.
+  var event: [String: any Sendable]?
   var form: AnswerForm?
   var visitor: Visitor?
   /// The words on the page's only button, which sends a form to the page's own URL.
@@ -26,28 +27,6 @@ struct SharePage: Sendable {
   var report: ReportForm?
   /// The URL of the form that reports the event.
   var reportURL: String?
-
-  struct Event: Sendable {
-    let title: String
-    let state: String?
-    let hosts: String?
-    /// The date alone, in words.
-    let day: String
-    let start: String
-    let when: String
-    let zone: String
-    let place: String?
-    let map: String?
-    let web: String?
-    let note: String?
-    let counts: String
-    let names: [String]
-    let more: String?
-    let answerTitle: String
-    let answer: String
-
-    var hasNames: Bool { !names.isEmpty }
-  }
 
   /// A visitor's actions besides answering.
   struct Visitor: Sendable {
@@ -122,7 +101,7 @@ struct SharePage: Sendable {
     let isRefused = form.map { !$0.errors.isEmpty } ?? false
     var page: [String: Any] = ["title": title, "headTitle": isRefused ? "Error: \(title)" : title, "text": text]
     if !points.isEmpty { page["list"] = ["points": points] }
-    page["event"] = event?.contents
+    page["event"] = event.map { $0 as [String: Any] }
     page["form"] = form?.contents
     page["visitor"] = visitor?.contents
     page["only"] = button
@@ -131,19 +110,6 @@ struct SharePage: Sendable {
     page["report"] = report?.contents
     page["reportURL"] = reportURL
     return page
-  }
-}
-
-extension SharePage.Event {
-  fileprivate var contents: [String: Any] {
-    var members: [String: Any] = [
-      "title": title, "day": day, "start": start, "when": when, "zone": zone, "counts": counts, "names": names,
-      "hasNames": hasNames, "answerTitle": answerTitle, "answer": answer,
-    ]
-    for (name, value) in [
-      ("state", state), ("hosts", hosts), ("place", place), ("map", map), ("web", web), ("note", note), ("more", more),
-    ] { members[name] = value }
-    return members
   }
 }
 
