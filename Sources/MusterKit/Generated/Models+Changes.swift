@@ -11,6 +11,7 @@ extension Event {
     endTime = draft.endTime
     timeZoneName = draft.timeZoneName
     location = draft.location
+    url = draft.url
     capacity = draft.capacity
     answerBy = draft.answerBy
     if let maxPlusOnes = draft.maxPlusOnes { self.maxPlusOnes = maxPlusOnes }
@@ -24,6 +25,7 @@ extension Event {
     endTime = edit.endTime.applied(to: endTime)
     if let timeZoneName = edit.timeZoneName { self.timeZoneName = timeZoneName }
     location = edit.location.applied(to: location)
+    url = edit.url.applied(to: url)
     capacity = edit.capacity.applied(to: capacity)
     answerBy = edit.answerBy.applied(to: answerBy)
     if let maxPlusOnes = edit.maxPlusOnes { self.maxPlusOnes = maxPlusOnes }

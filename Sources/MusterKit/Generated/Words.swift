@@ -5,6 +5,9 @@ public struct IdentityProvider: WireValue {
   public static let apple: Self = "apple"
   public static let google: Self = "google"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [.apple, .google]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -15,6 +18,9 @@ public struct Audience: WireValue {
   public static let everyone: Self = "everyone"
   public static let friendsOfFriends: Self = "friends-of-friends"
   public static let noOne: Self = "no-one"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.everyone, .friendsOfFriends, .noOne]
 
   public let rawValue: String
 
@@ -29,6 +35,9 @@ public struct Friendship: WireValue {
   public static let requested: Self = "requested"
   public static let requesting: Self = "requesting"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [.none, .friends, .requested, .requesting]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -40,6 +49,9 @@ public struct FriendRequestStatus: WireValue {
   public static let accepted: Self = "accepted"
   public static let declined: Self = "declined"
   public static let cancelled: Self = "cancelled"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.pending, .accepted, .declined, .cancelled]
 
   public let rawValue: String
 
@@ -65,6 +77,9 @@ public struct ReportReason: WireValue {
   public static let impersonation: Self = "impersonation"
   public static let other: Self = "other"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [.spam, .harassment, .hate, .violence, .nudity, .impersonation, .other]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -74,6 +89,9 @@ public struct ReportReason: WireValue {
 public struct EventStatus: WireValue {
   public static let scheduled: Self = "scheduled"
   public static let cancelled: Self = "cancelled"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.scheduled, .cancelled]
 
   public let rawValue: String
 
@@ -89,6 +107,9 @@ public struct GuestStatus: WireValue {
   public static let declined: Self = "declined"
   public static let waitlisted: Self = "waitlisted"
   public static let pending: Self = "pending"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.invited, .going, .maybe, .declined, .waitlisted, .pending]
 
   public let rawValue: String
 
@@ -124,6 +145,13 @@ public struct NotificationType: WireValue {
   public static let sessionRevoked: Self = "session-revoked"
   public static let accountClaimed: Self = "account-claimed"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [
+    .friendRequest, .friendAccepted, .eventInvited, .eventUpdated, .eventCancelled, .invitationWithdrawn,
+    .invitationAnswered, .waitlistPromoted, .eventReminder, .hostOffered, .hostAdded, .answerMerged, .answerProposed,
+    .answerSet, .answerReminder, .guestAnswered, .approvalRequested, .sessionRevoked, .accountClaimed,
+  ]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -133,6 +161,9 @@ public struct NotificationType: WireValue {
 /// local time.
 public struct ChangeCause: WireValue {
   public static let zoneRules: Self = "zone-rules"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.zoneRules]
 
   public let rawValue: String
 
@@ -152,6 +183,11 @@ public struct EventField: WireValue {
   public static let answerBy: Self = "answerBy"
   public static let maxPlusOnes: Self = "maxPlusOnes"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [
+    .title, .note, .startTime, .endTime, .timeZone, .location, .url, .capacity, .answerBy, .maxPlusOnes,
+  ]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -164,6 +200,9 @@ public struct Platform: WireValue {
   public static let webhook: Self = "webhook"
   public static let log: Self = "log"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [.ios, .android, .webhook, .log]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -173,6 +212,9 @@ public struct Platform: WireValue {
 public struct PushEnvironment: WireValue {
   public static let production: Self = "production"
   public static let sandbox: Self = "sandbox"
+
+  /// The words that this release knows.
+  public static let known: [Self] = [.production, .sandbox]
 
   public let rawValue: String
 
@@ -209,6 +251,12 @@ extension FieldProblem {
     public static let weakPassword: Self = "weak-password"
     public static let invalidToken: Self = "invalid-token"
 
+    /// The words that this release knows.
+    public static let known: [Self] = [
+      .required, .wrongType, .wrongLength, .outOfRange, .badFormat, .notAllowed, .unknown, .repeated, .notAFriend,
+      .noPlusOnes, .weakPassword, .invalidToken,
+    ]
+
     public let rawValue: String
 
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -222,6 +270,9 @@ public struct EventRole: WireValue {
   public static let host: Self = "host"
   public static let guest: Self = "guest"
 
+  /// The words that this release knows.
+  public static let known: [Self] = [.creator, .host, .guest]
+
   public let rawValue: String
 
   public init(rawValue: String) { self.rawValue = rawValue }
@@ -232,6 +283,9 @@ extension Proposal {
   public struct Kind: WireValue {
     public static let answer: Self = "answer"
     public static let host: Self = "host"
+
+    /// The words that this release knows.
+    public static let known: [Self] = [.answer, .host]
 
     public let rawValue: String
 
@@ -245,6 +299,9 @@ extension ShareLink {
     public static let view: Self = "view"
     public static let answer: Self = "answer"
 
+    /// The words that this release knows.
+    public static let known: [Self] = [.view, .answer]
+
     public let rawValue: String
 
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -256,6 +313,9 @@ extension ShareLink {
   public struct Shows: WireValue {
     public static let counts: Self = "counts"
     public static let names: Self = "names"
+
+    /// The words that this release knows.
+    public static let known: [Self] = [.counts, .names]
 
     public let rawValue: String
 
@@ -269,6 +329,9 @@ extension ShareLink {
     public static let required: Self = "required"
     public static let optional: Self = "optional"
     public static let off: Self = "none"
+
+    /// The words that this release knows.
+    public static let known: [Self] = [.required, .optional, .off]
 
     public let rawValue: String
 

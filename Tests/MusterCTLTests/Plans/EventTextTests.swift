@@ -41,8 +41,8 @@ import Testing
     new.note = "Bring wine."
     #expect(
       FieldChangeText(times: times).text(of: try FieldChangeText.changes(from: old, to: new))
-        == "title: Pasta night → Pizza night; time: Fri 1 May 20:00 → 21:00; place: none → Ben's garden; "
-        + "web address: none → https://example.com/menu; capacity: none → 6; the note")
+        == "title: Pasta night → Pizza night; the note; time: Fri 1 May 20:00 → 21:00; place: none → Ben's garden; "
+        + "web address: none → https://example.com/menu; capacity: none → 6")
     #expect(try FieldChangeText.changes(from: old, to: old).isEmpty)
   }
 }
