@@ -121,9 +121,9 @@ struct SchemaReader {
     let required = schema.member("required").elements.map(\.text)
     var fields: [APIReference.Field] = []
     for keyword in ["allOf", "anyOf", "oneOf"] {
-      for part in schema.member(keyword).elements where part.member("type").text != "null" && !isRule(part) {
-        fields += self.fields(of: part, below: prefix)
-      }
+      let parts = schema.member(keyword).elements.filter { $0.member("type").text != "null" && !isRule($0) }
+        .map { self.fields(of: $0, below: prefix) }
+      fields += keyword == "allOf" ? parts.flatMap(\.self) : Self.choices(parts)
     }
     for (name, member) in schema.member("properties").members {
       fields.append(
@@ -133,6 +133,18 @@ struct SchemaReader {
       if member.member("$ref").text.isEmpty, member.member("properties") != .null {
         fields += self.fields(of: member, below: "\(prefix)\(name).")
       }
+    }
+    return fields
+  }
+
+  /// The members of alternatives, each once. A member is required if all of them require it.
+  private static func choices(_ parts: [[APIReference.Field]]) -> [APIReference.Field] {
+    var fields: [APIReference.Field] = []
+    for field in parts.joined() where !fields.contains(where: { $0.name == field.name }) {
+      let isRequired = parts.allSatisfy { $0.contains { $0.name == field.name && $0.isRequired } }
+      fields.append(
+        APIReference.Field(
+          name: field.name, place: field.place, isRequired: isRequired, type: field.type, notes: field.notes))
     }
     return fields
   }

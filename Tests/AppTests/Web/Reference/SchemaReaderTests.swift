@@ -42,6 +42,17 @@ import Testing
           properties:
             ids: {type: [array, 'null'], items: {type: string}}
             before: {type: string}
+        Report:
+          description: Give exactly one of `pet` and `person`
+          oneOf: [{$ref: '#/components/schemas/PetReport'}, {$ref: '#/components/schemas/PersonReport'}]
+        PetReport:
+          type: object
+          required: [pet, reason]
+          properties: {pet: {type: string}, reason: {type: string}, text: {type: string}}
+        PersonReport:
+          type: object
+          required: [person, reason]
+          properties: {person: {type: string}, reason: {type: string}, text: {type: string}}
     """
 
   private func reader() throws -> SchemaReader {
@@ -85,6 +96,11 @@ import Testing
       mark.notes == [
         "requires exactly one of <code>ids</code>, <code>before</code> and <code>zone</code>"
       ])
+  }
+
+  @Test func `the members of alternatives are shown once, and required only if all of them require it`() throws {
+    let report = try #require(try reader().schemas().first { $0.name == "Report" })
+    #expect(report.fields.map { "\($0.name)\($0.isRequired ? "!" : "")" } == ["pet", "reason!", "text", "person"])
   }
 
   @Test func `an example has the types of the document`() throws {
