@@ -1,3 +1,3 @@
 #if !Server
-  #error("Run `swift build --traits Server`. Without this trait, the package is the library MusterKit alone.")
+  #error("Run `swift build --traits Server`. A package that depends on this one adds `traits: [\"Server\"]`.")
 #endif
