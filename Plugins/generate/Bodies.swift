@@ -175,7 +175,7 @@ struct Bodies {
     return Rule(text: text, type: type, isNullable: isNullable)
   }
 
-  /// What follows from the schema alone.
+  /// The rule that follows from the schema alone.
   private func plainRule(of schema: Node, _ name: String?, in place: String) throws -> (text: String?, type: String?) {
     if let words = schemas.words(of: schema)?.words {
       return (".word(of: [\(words.map { ".\($0.camelCased)" }.joined(separator: ", "))])", name.map(schemas.swiftName))

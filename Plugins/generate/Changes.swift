@@ -1,5 +1,5 @@
-/// What drafts and edits do to the models that they are about, such as `EventEdit` to `Event`: previews and lists with
-/// pending writes show it.
+/// The changes by drafts and edits to the models that they are about, such as `EventEdit` to `Event`: previews and
+/// lists with pending writes show them.
 struct Changes {
   private let models: Models
 

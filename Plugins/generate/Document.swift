@@ -8,6 +8,20 @@ struct Document {
   init(yaml: String) throws {
     guard let root = try Yams.compose(yaml: yaml) else { throw Fault("the document is empty") }
     self.root = root
+    let head = yaml[..<(yaml.firstRange(of: "\nopenapi:")?.lowerBound ?? yaml.startIndex)]
+    let table = Set(head.matches(of: /`(x-[a-z]+)` *\|/).map { String($0.1) })
+    try Self.check(root, in: "the document", for: table)
+  }
+
+  /// A key of our own that the head of the document does not explain is a typing error: nothing would read it.
+  private static func check(_ node: Node, in place: String, for table: Set<String>) throws {
+    for (key, value) in node.entries {
+      guard !key.hasPrefix("x-") || table.contains(key) else {
+        throw Fault("\(place): `\(key)` is not in the table at the head of the document")
+      }
+      try check(value, in: key, for: table)
+    }
+    for value in node.sequence ?? [] { try check(value, in: place, for: table) }
   }
 
   /// The value at a path of keys, such as `["components", "schemas"]`.

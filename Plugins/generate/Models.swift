@@ -83,11 +83,13 @@ struct Models {
   }
 
   private func description(of name: String) -> String {
-    Self.sentence(schemas[name]?["description"]?.string ?? "")
+    let schema = schemas[name]
+    return Self.sentence(schema?["description"]?.string ?? "", isEdit: schema?["x-null"]?.string == "clears")
   }
 
-  private static func sentence(_ text: String) -> String {
-    let text = text.replacingNull
+  /// - Parameter isEdit: of a type with members that are edits, or of such a member
+  private static func sentence(_ text: String, isEdit: Bool) -> String {
+    let text = isEdit ? text.inWordsOfEdits : text.inWordsOfSwift
     return text.isEmpty || text.last == "." ? text : text + "."
   }
 
@@ -105,15 +107,19 @@ struct Models {
       let found = lists.compactMap { $0.first { $0.name == name } }
       // A member that one of the schemas lacks, or does not require, may be absent.
       let isRequired = found.count == parts.count && found.allSatisfy(\.isRequired)
-      return try property(found[0], isRequired: isRequired, of: parts[0])
+      // A part that may lack the member says when.
+      let described = found.first { !$0.isRequired && $0.schema["description"] != nil } ?? found[0]
+      return try property(found[0], isRequired: isRequired, describedBy: described.schema, of: parts[0])
     }
   }
 
-  private func property(_ member: Schemas.Member, isRequired: Bool, of owner: String) throws -> Property {
+  private func property(
+    _ member: Schemas.Member, isRequired: Bool, describedBy described: Node, of owner: String
+  ) throws -> Property {
     let place = "\(owner).\(member.name)"
     var (type, isNullable) = try schemas.type(of: member.schema, in: place)
     let target = Schemas.reference(member.schema).flatMap { schemas[$0] }
-    guard let text = member.schema["description"]?.string ?? target?["description"]?.string else {
+    guard let text = described["description"]?.string ?? target?["description"]?.string else {
       throw Fault("\(place) has no description")
     }
     let isRequest = schemas.inRequests.contains(owner) && !schemas.inResponses.contains(owner)
@@ -141,7 +147,9 @@ struct Models {
     if initial == nil, type == "TimeZone", isRequest { initial = ".current" }
     return Property(
       name: member.name, type: type, isOptional: isOptional, absent: absent, initial: initial,
-      constant: constant, documentation: Self.sentence(text))
+      constant: constant,
+      documentation: Self.sentence(text, isEdit: clears != nil)
+        + (isRequest ? member.schema["default"].map { " Default: `\(literal($0, type, member.schema))`." } ?? "" : ""))
   }
 
   private func literal(_ value: Node, _ type: String, _ schema: Node) -> String {
@@ -220,8 +228,16 @@ struct Models {
 }
 
 extension String {
-  /// In Swift, null is nil.
-  fileprivate var replacingNull: String {
-    replacing(/\bnull\b/, with: "nil").replacing(/\bNull\b/, with: "Nil")
+  /// Nil stands for null, and for an absent member.
+  fileprivate var inWordsOfSwift: String {
+    replacing(/\b(null|absent)( or null)?\b/, with: "nil").replacing(/\b(Null|Absent)( or null)?\b/, with: "Nil")
+  }
+
+  /// `.keep` stands for an absent member, and `.clear` for null.
+  fileprivate var inWordsOfEdits: String {
+    replacing(
+      /An absent member keeps its value(; null clears it)?/, with: "Nil and `.keep` keep a value, `.clear` removes it"
+    )
+    .replacing(/\b[Nn]ull\b/, with: "`.clear`").replacing(/\b[Aa]bsent\b/, with: "`.keep`")
   }
 }

@@ -35,10 +35,16 @@ struct Operation {
     (self.id, self.method, self.path, self.node, self.summary) = (id, method, path, node, summary)
     let own = (item["parameters"]?.sequence ?? []) + (node["parameters"]?.sequence ?? [])
     parameters = try own.map(document.resolved)
-    let security = node["security"] ?? document.security
-    let allowsNone = security?.sequence.map { $0.isEmpty || $0.contains { $0.entries.isEmpty } } ?? true
-    access = !allowsNone ? "signedIn" : security?.sequence?.isEmpty == false ? "optional" : "anyone"
-    rate = node["x-rate"]?.string ?? (allowsNone ? nil : method == "get" ? "reads" : "writes")
+    guard let security = (node["security"] ?? document.security)?.sequence else {
+      throw Fault("\(place): `security` is missing, here and at the root; `[]` lets anyone call")
+    }
+    let allowsNone = security.isEmpty || security.contains { $0.entries.isEmpty }
+    access = !allowsNone ? "signedIn" : security.isEmpty ? "anyone" : "optional"
+    let limit = node["x-rate"]?.string
+    guard limit != nil || !allowsNone else {
+      throw Fault("\(place): without a token, x-rate says which limit its requests count against, or `none`")
+    }
+    rate = limit == "none" ? nil : limit ?? (method == "get" ? "reads" : "writes")
     repeatsInSession = node["x-repeats"]?.string == "session"
     guard node["x-repeats"] == nil || repeatsInSession else {
       throw Fault("\(place): x-repeats is `session` or absent")
@@ -52,17 +58,26 @@ struct Operation {
     guard (node["deprecated"]?.bool == true) == (deprecation != nil) else {
       throw Fault("\(place): `deprecated` goes with x-deprecated")
     }
-    guard let request = try node["requestBody"].map(document.resolved) else {
-      body = nil
-      return
+    body = try node["requestBody"].map { try Body(document.resolved($0), limits: node["x-body"], in: place) }
+    guard node["x-body"] == nil || body != nil && !allowsNone else {
+      throw Fault("\(place): x-body is for the body of an operation that needs a token")
     }
-    let limits = node["x-body"]
-    let content = request["content"]?.entries ?? []
-    body = Body(
-      isRequired: request["required"]?.bool == true, types: content.map(\.name), schema: content.first?.node["schema"],
-      maximum: limits?["maximum"]?.int, perUser: limits?["perUser"]?.int, inAll: limits?["inAll"]?.int,
-      condition: limits?["if"]?.string?.split(separator: "=").map(String.init) ?? [])
+    if let name = body?.condition.first, !names(in: "query").contains(name) {
+      throw Fault("\(place): x-body names `\(name)`, which is no query parameter")
+    }
+    try check("`rate-limited`", isIn: "429", when: rate != nil, document)
+    try check("`request-running`", isIn: "409", when: takesKey, document)
   }
+
+  /// A refusal that follows from the attributes is in the description of a response, and only then.
+  private func check(_ slug: String, isIn status: String, when isExpected: Bool, _ document: Document) throws {
+    let response = try node["responses"]?.entries.first { $0.name == status }.map { try document.resolved($0.node) }
+    guard (response?["description"]?.string?.contains(slug) ?? false) == isExpected else {
+      throw Fault("\(id): the response \(status) \(isExpected ? "lacks" : "has no reason for") \(slug)")
+    }
+  }
+
+  var takesKey: Bool { names(in: "header").contains("Idempotency-Key") }
 
   func names(in place: String) -> [String] {
     parameters.filter { $0["in"]?.string == place }.compactMap { $0["name"]?.string }
@@ -76,7 +91,7 @@ struct Operation {
     if let body { arguments.append("body: \(body.text)") }
     let query = names(in: "query")
     if !query.isEmpty { arguments.append("query: [\(query.map { "\"\($0)\"" }.joined(separator: ", "))]") }
-    if names(in: "header").contains("Idempotency-Key") { arguments.append("takesKey: true") }
+    if takesKey { arguments.append("takesKey: true") }
     if repeatsInSession { arguments.append("repeats: .inSession") }
     if let deprecation {
       arguments.append("deprecation: .init(since: \(deprecation.since), sunset: \(deprecation.sunset))")
@@ -86,6 +101,20 @@ struct Operation {
 }
 
 extension Operation.Body {
+  fileprivate init(_ request: Node, limits: Node?, in place: String) throws {
+    let content = request["content"]?.entries ?? []
+    isRequired = request["required"]?.bool == true
+    (types, schema) = (content.map(\.name), content.first?.node["schema"])
+    (maximum, perUser, inAll) = (limits?["maximum"]?.int, limits?["perUser"]?.int, limits?["inAll"]?.int)
+    condition = limits?["if"]?.string?.split(separator: "=").map(String.init) ?? []
+    guard limits == nil || maximum != nil && perUser != nil && inAll != nil else {
+      throw Fault("\(place): x-body has `maximum`, `perUser` and `inAll`")
+    }
+    guard limits?["if"] == nil || condition.count == 2 else {
+      throw Fault("\(place): the `if` of x-body is a query parameter and its value, such as `include=changes`")
+    }
+  }
+
   fileprivate var text: String {
     let isJSON = types == ["application/json"]
     let kind = isJSON ? "json" : types == ["application/x-www-form-urlencoded"] ? "form" : "bytes"
@@ -111,7 +140,7 @@ func operationsFile(_ operations: [Operation]) -> String {
       $0.line("case \(operation.id)")
     }
     $0.blank()
-    $0.documentation("What the document says about the operation.")
+    $0.documentation("The access, limits and parameters of the operation.")
     $0.block("var attributes: Attributes") {
       $0.block("switch self") {
         for operation in operations { $0.line("case .\(operation.id): \(operation.row)") }

@@ -46,7 +46,7 @@ struct Responses {
 
   // MARK: Members
 
-  /// What a function writes: a member, or several as one piece of JSON.
+  /// A statement of a function, and its parameter: a member, or several as one piece of JSON.
   private struct Value {
     /// Nil for a constant.
     let parameter: String?

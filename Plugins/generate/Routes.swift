@@ -66,7 +66,7 @@ struct Routes {
     return .id(type: type, problem: slugs.contains(usual) ? usual : slugs.last ?? "route-not-found")
   }
 
-  /// What a success looks like. All statuses of 2xx agree on it.
+  /// The body of a success. All statuses of 2xx agree on it.
   fileprivate static func success(of operation: Operation, _ document: Document) throws -> String {
     let successes = (operation.node["responses"]?.entries ?? []).filter { $0.name.hasPrefix("2") }
     let types = try Set(
@@ -108,7 +108,7 @@ struct Routes {
       $0.documentation("Whether only requests with a token get a response.")
       Self.partition("var needsToken: Bool", routes, by: { String($0.operation.access == "signedIn") }, in: &$0)
       $0.blank()
-      $0.documentation("What a success looks like.")
+      $0.documentation("The body of a success.")
       Self.partition("var success: ExpectedResponse", routes, by: \.success, in: &$0)
       reader(in: &$0)
     }

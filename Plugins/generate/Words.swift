@@ -1,3 +1,4 @@
+import Foundation
 import Yams
 
 /// The client's words, such as the states of an event: open structs with constants, or closed enums in requests.
@@ -70,15 +71,16 @@ func slugsFile(of document: Document) throws -> String {
   }
   var slugs: [String: (status: String, meaning: String)] = [:]
   for line in guide.split(separator: "\n") {
+    guard let status = line.firstMatch(of: /^\| *([45]\d\d) *\|/)?.1 else { continue }
     // In the cells, a bar within the text is written as \|.
-    let cells = line.split(separator: "|", omittingEmptySubsequences: true).map {
-      $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed().map(String.init).joined()
+    let cells = line.replacing("\\|", with: "\0").split(separator: "|").map {
+      $0.replacing("\0", with: "|").trimmingCharacters(in: .whitespaces)
     }
-    guard cells.count == 3, let status = Int(cells[0]), (400..<600).contains(status) else { continue }
+    guard cells.count == 3 else { throw Fault("a row of the table of errors has \(cells.count) cells: \(line)") }
     for slug in cells[1].split(separator: ",") {
       let slug = String(slug.filter { $0 != "`" && $0 != " " })
       let meaning = cells[2].prefix(1).uppercased() + cells[2].dropFirst()
-      guard slugs.updateValue((cells[0], meaning), forKey: slug) == nil || cells[1].contains(",") else {
+      guard slugs.updateValue((String(status), String(meaning)), forKey: slug) == nil else {
         throw Fault("the slug \(slug) has two rows")
       }
     }
@@ -87,7 +89,7 @@ func slugsFile(of document: Document) throws -> String {
   var text = SwiftText()
   text.block("extension Problem.Slug") {
     for (slug, (status, meaning)) in slugs.sorted(by: { $0.key < $1.key }) {
-      $0.documentation("\(status): \(meaning.last == "." ? String(meaning) : meaning + ".")")
+      $0.documentation("\(status): \(meaning.last == "." ? meaning : meaning + ".")")
       $0.line("public static let \(slug.camelCased): Self = \"\(slug)\"")
     }
   }

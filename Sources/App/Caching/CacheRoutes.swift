@@ -6,7 +6,7 @@ struct CacheRoutes {
   private let dependencies: Dependencies
   private let stamps: DataLoader<User.ID, Row>
   /// With `include=changes`: the digests of some 5,000 items.
-  private static let maximumBody = Operation.validateCache.attributes.maximumBody
+  private static let largest = Operation.validateCache.attributes
 
   init(_ dependencies: Dependencies) {
     self.dependencies = dependencies
@@ -61,7 +61,7 @@ struct CacheRoutes {
 
   private func body(of request: Request, _ include: ValidationInclude) async throws -> JSON? {
     guard include == .changes, request.hasBody else { return try await request.json() }
-    return try await request.json(upTo: Self.maximumBody, else: .claimsTooLarge)
+    return try await request.json(upTo: Self.largest.maximumBody, else: Self.largest.bodyTooLarge)
   }
 
   /// Counts the request once for each stale collection: comparing a whole list costs as much as reading several pages

@@ -127,7 +127,7 @@ public struct Tokens: Codable, Sendable, Hashable {
   public var tokenType: String
   /// The lifetime of the access token in seconds.
   public var expiresIn: Int
-  /// Whether this login created the account.
+  /// Whether this login created the account. Only after a login with Apple or Google.
   public var isNew: Bool?
 
   public init(
@@ -257,7 +257,7 @@ public struct User: Codable, Sendable, Hashable, Identifiable {
   public var username: String
   /// The name that others see.
   public var displayName: String
-  /// What the user says about themselves.
+  /// A text by the user about themselves.
   public var bio: String?
   /// Names one picture forever, and needs no token: cache it for as long as you like. A JPEG of at most 2048 pixels a
   /// side; `?size=768` and `?size=192` are smaller. Nil for none.
@@ -390,7 +390,7 @@ public struct PublicProfile: Codable, Sendable, Hashable, Identifiable {
   public var username: String
   /// The name to show.
   public var displayName: String
-  /// What the user says about themselves.
+  /// A text by the user about themselves.
   public var bio: String?
   /// Names one picture forever, and needs no token: cache it for as long as you like. A JPEG of at most 2048 pixels a
   /// side; `?size=768` and `?size=192` are smaller. Nil for none.
@@ -601,11 +601,11 @@ public struct Report: Codable, Sendable, Hashable, Identifiable {
 
 /// A place. It has both coordinates, or neither.
 public struct Location: Codable, Sendable, Hashable {
-  /// What people call it.
+  /// The name that people use.
   public var name: String
-  /// Degrees, -90 to 90.
+  /// Degrees, -90 to 90, positive to the north.
   public var latitude: Double?
-  /// Degrees, -180 to 180.
+  /// Degrees, -180 to 180, positive to the east.
   public var longitude: Double?
 
   public init(name: String, latitude: Double? = nil, longitude: Double? = nil) {
@@ -628,9 +628,9 @@ public struct Location: Codable, Sendable, Hashable {
 
 /// A new event.
 public struct EventDraft: Codable, Sendable, Hashable {
-  /// What the event is called.
+  /// The title of the event.
   public var title: String
-  /// What guests should know.
+  /// Information for the guests.
   public var note: String?
   /// When the event starts.
   public var startTime: Date
@@ -695,11 +695,11 @@ public struct EventDraft: Codable, Sendable, Hashable {
   }
 }
 
-/// A change of an event. An absent member keeps its value; nil clears it.
+/// A change of an event. Nil and `.keep` keep a value, `.clear` removes it.
 public struct EventEdit: Codable, Sendable, Hashable {
-  /// What the event is called.
+  /// The title of the event.
   public var title: String?
-  /// What guests should know.
+  /// Information for the guests.
   public var note: Edit<String>
   /// When the event starts.
   public var startTime: Date?
@@ -714,9 +714,7 @@ public struct EventEdit: Codable, Sendable, Hashable {
   }
   /// The place. Replaced as a whole.
   public var location: Edit<Location>
-  /// A web address: tickets, the video call, the menu.
-  public var url: Edit<URL>
-  /// The number of places for guests, not counting the hosts; nil for no limit.
+  /// The number of places for guests, not counting the hosts; `.clear` for no limit.
   public var capacity: Edit<Int>
   /// The deadline for answers, not after the `startTime` that results from the edit.
   public var answerBy: Edit<Date>
@@ -760,13 +758,13 @@ public struct EventEdit: Codable, Sendable, Hashable {
   }
 }
 
-/// When and for whom an event is repeated.
+/// The time of a copy of an event, and its guests.
 public struct EventCopy: Codable, Sendable, Hashable {
   /// When the copy starts.
   public var startTime: Date
-  /// Must be after `startTime`. Absent, the copy is as long as the original.
+  /// Must be after `startTime`. `.keep`: the copy is as long as the original. `.clear`: it has no end.
   public var endTime: Edit<Date>
-  /// Whether to invite the guests of the original who are friends of the caller.
+  /// Whether to invite the guests of the original who are friends of the caller. Default: `false`.
   public var invite: Bool?
 
   public init(startTime: Date, endTime: Edit<Date> = .keep, invite: Bool? = nil) {
@@ -829,13 +827,13 @@ public struct Counts: Codable, Sendable, Hashable {
   }
 }
 
-/// An event, on its own.
+/// An event.
 public struct Event: Codable, Sendable, Hashable, Identifiable {
   /// The id of an event.
   public var id: Identifier<Event>
-  /// What the event is called.
+  /// The title of the event.
   public var title: String
-  /// What guests should know.
+  /// Information for the guests.
   public var note: String?
   /// When the event starts.
   public var startTime: Date
@@ -877,10 +875,10 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var myPlusOnes: Int
   /// The deadline for answers: after it, only hosts set answers.
   public var answerBy: Date?
-  /// The number of places in each state: one for each guest, and one for each of the guest's plus-ones, including those
-  /// who have declined. Only `going` counts against `capacity`.
+  /// The number of places in each state. In a list, an event with more than 200 invitations has it only for its hosts,
+  /// or with `include=participants`.
   public var counts: Counts?
-  /// The first guests.
+  /// The first guests. In a list, only with `include=participants`.
   public var participants: [Guest]?
 
   public init(
@@ -947,7 +945,7 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
-/// How many guests were reminded.
+/// The number of reminded guests.
 struct Reminded: Codable, Sendable, Hashable {
   /// The number of guests who got the notification.
   var reminded: Int
@@ -1028,17 +1026,17 @@ struct Invitees: Codable, Sendable, Hashable {
 
 /// The caller's answer to an invitation.
 struct InvitationAnswer: Codable, Sendable, Hashable {
-  /// What a guest answers.
+  /// The answer of a guest.
   var status: Answer
-  /// The number of people whom the guest brings, at most the event's `maxPlusOnes`. Absent or nil keeps the number; if
-  /// a guest accepts after declining, at most up to `maxPlusOnes`. If the event allows none, more than 0 is refused
-  /// with the code `no-plus-ones`.
+  /// The number of people whom the guest brings, at most the event's `maxPlusOnes`. Nil or nil keeps the number; if a
+  /// guest accepts after declining, at most up to `maxPlusOnes`. If the event allows none, more than 0 is refused with
+  /// the code `no-plus-ones`.
   var plusOnes: Int?
 }
 
 /// A guest's answer, as a host sets it.
 struct AnswerSetting: Codable, Sendable, Hashable {
-  /// What a guest answers.
+  /// The answer of a guest.
   var status: Answer
 }
 
@@ -1070,7 +1068,7 @@ public struct Invitation: Codable, Sendable, Hashable {
   }
 }
 
-/// What the caller may accept or decline.
+/// A proposal to the caller, who may accept or decline it.
 public struct Proposal: Codable, Sendable, Hashable, Identifiable {
   /// The id of a proposal.
   public var id: Identifier<Proposal>
@@ -1125,7 +1123,7 @@ extension Proposal {
   public struct Event: Codable, Sendable, Hashable, Identifiable {
     /// The id of an event.
     public var id: Identifier<MusterKit.Event>
-    /// What the event is called.
+    /// The title of the event.
     public var title: String
     /// When the event starts.
     public var startTime: Date
@@ -1166,9 +1164,9 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
   /// The page. Nil for a co-host if another host created the link; the creator of the event sees all. Also nil if the
   /// operator has removed the key that made it: the link is then dead.
   public var url: URL?
-  /// What a link is for. `view`: for the page only. `answer`: visitors can also answer, and users join.
+  /// The purpose of a link. `view`: for the page only. `answer`: visitors can also answer, and users join.
   public var kind: ShareLink.Kind
-  /// What the page shows of the guests: their numbers, or also the names of those who are going.
+  /// The guests on the page: their numbers only, or also the names of those who are going.
   public var shows: ShareLink.Shows
   /// When the link expires; nil: when the event is archived.
   public var expiresAt: Date?
@@ -1231,19 +1229,20 @@ public struct ShareLink: Codable, Sendable, Hashable, Identifiable {
 
 /// A new share link.
 public struct ShareLinkDraft: Codable, Sendable, Hashable {
-  /// What the link is for. `view`: for the page only. `answer`: visitors can also answer, and users join.
+  /// The purpose of the link. `view`: for the page only. `answer`: visitors can also answer, and users join.
   public var kind: ShareLink.Kind
-  /// What the page shows of the guests: their numbers, or also the names of those who are going.
+  /// The guests on the page: their numbers only, or also the names of those who are going. Default: `.counts`.
   public var shows: ShareLink.Shows?
   /// In the future; nil: when the event is archived.
   public var expiresAt: Date?
   /// The maximum number of guests who may come through the link, with or without the app; nil: no limit.
   public var maxGuests: Int?
-  /// The number of people whom each visitor may bring. Users of the app bring as many as the event allows.
+  /// The number of people whom each visitor may bring. Users of the app bring as many as the event allows. Default:
+  /// `0`.
   public var maxPlusOnes: Int?
-  /// Whether the form asks visitors for an e-mail address.
+  /// Whether the form asks visitors for an e-mail address. Default: `.optional`.
   public var email: ShareLink.Email?
-  /// Whether a host must approve each guest first.
+  /// Whether a host must approve each guest first. Default: `true`.
   public var approval: Bool?
 
   public init(
@@ -1275,15 +1274,15 @@ public struct ShareLinkDraft: Codable, Sendable, Hashable {
   }
 }
 
-/// A change of a share link. An absent member keeps its value.
+/// A change of a share link. Nil and `.keep` keep a value, `.clear` removes it.
 public struct ShareLinkEdit: Codable, Sendable, Hashable {
-  /// What the link is for. `view`: for the page only. `answer`: visitors can also answer, and users join.
+  /// The purpose of the link. `view`: for the page only. `answer`: visitors can also answer, and users join.
   public var kind: ShareLink.Kind?
-  /// What the page shows of the guests: their numbers, or also the names of those who are going.
+  /// The guests on the page: their numbers only, or also the names of those who are going.
   public var shows: ShareLink.Shows?
-  /// In the future; nil: when the event is archived.
+  /// In the future; `.clear`: when the event is archived.
   public var expiresAt: Edit<Date>
-  /// The maximum number of guests who may come through the link, with or without the app; nil: no limit.
+  /// The maximum number of guests who may come through the link, with or without the app; `.clear`: no limit.
   public var maxGuests: Edit<Int>
   /// The number of people whom each visitor may bring. Users of the app bring as many as the event allows.
   public var maxPlusOnes: Int?
@@ -1336,40 +1335,42 @@ public struct InboxItem: Codable, Sendable, Hashable, Identifiable {
   public var locKey: String
   /// The parts of the sentence that are not English, in the order of the key's format.
   public var locArgs: [String]
-  /// What a notification is about. Show the `message` of a type that you do not know.
+  /// The subject of a notification. Show the `message` of a type that you do not know.
   public var type: NotificationType
   /// The display name of the user whom the notification names, or a visitor's name.
   public var actor: String?
   /// Why an event changed, if no host changed it. `zone-rules`: the rules of its time zone have changed, and it keeps
   /// its local time.
   public var cause: ChangeCause?
-  /// The number of visitors whom a notification about several ones counts.
+  /// If the notification is about several visitors: their number.
   public var count: Int?
-  /// The number of its links to events.
+  /// For `account-claimed`: the number of share links of the account.
   public var links: Int?
-  /// The start of the event.
+  /// For `event-reminder`: the start of the event.
   public var start: Date?
   /// The event's title at the time of the change.
   public var title: String?
-  /// The number of events that it hosts.
+  /// For `account-claimed`: the number of events that the account hosts.
   public var events: Int?
-  /// Some of them, by name. A visitor who is removed or erases their data is no longer among them.
+  /// If the notification is about several visitors: some of them. A visitor who is removed or erases their data is no
+  /// longer among them.
   public var guests: [InboxItem.NamedGuest]?
-  /// What a guest has answered. `waitlisted`: wants to come, and gets a place when one becomes free.
+  /// The guest's answer.
   public var status: GuestStatus?
-  /// The user whom the notification names: see the table at the top.
+  /// The user whom the notification names: for example the sender of a friend request, the host who invites, or the
+  /// guest who answers.
   public var userId: User.ID?
   /// The changed fields of an event.
   public var changes: [FieldChange]?
   /// The event.
   public var eventId: Event.ID?
-  /// The number of friends that a claimed account still has.
+  /// For `account-claimed`: the number of friends of the account.
   public var friends: Int?
   /// The id of a guest in the event's guest list. For a visitor, there is no `userId`.
   public var guestId: Guest.ID?
-  /// How many of them wait for approval.
+  /// If the notification is about several visitors: the number of those who wait for approval.
   public var pending: Int?
-  /// The number of people whom the guest brings. Absent for none.
+  /// The number of people whom the guest brings. Nil for none.
   public var plusOnes: Int?
   /// The friend request.
   public var requestId: FriendRequest.ID?
@@ -1513,7 +1514,7 @@ struct ReadSome: Codable, Sendable, Hashable {
 
 /// Marks everything that had arrived by a time.
 struct ReadBefore: Codable, Sendable, Hashable {
-  /// The list's `timestamp`, unchanged. A time with fewer digits stands for the last moment that it covers.
+  /// The list's `timestamp`, unchanged.
   var before: Stamp
 }
 
@@ -1523,7 +1524,7 @@ struct ReadAll: Codable, Sendable, Hashable {
   var all: Bool = true
 }
 
-/// How many notifications are left.
+/// The remaining unread notifications.
 struct Unread: Codable, Sendable, Hashable {
   /// The number of unread notifications after this call.
   var unread: Int
@@ -1531,7 +1532,7 @@ struct Unread: Codable, Sendable, Hashable {
 
 /// A device to register. Register at every launch, because providers replace tokens.
 public struct DeviceRegistration: Codable, Sendable, Hashable {
-  /// How the device gets notifications. `log` writes to the worker's log, for development.
+  /// The channel to the device. `log` writes to the worker's log, for development.
   public var platform: Platform
   /// `ios`: the APNs device token, hex-encoded. `android`: the FCM registration token. `webhook`: an https URL without
   /// user, password or fragment, not at a private address, with a port from 1 to 65535 if it has one. `log`: any name.
@@ -1542,10 +1543,10 @@ public struct DeviceRegistration: Codable, Sendable, Hashable {
   public var topic: String?
   /// A name for the user's list of devices.
   public var name: String?
-  /// Whether the app has the sentences of all keys in the user's language. Default: false. For `ios` and `android`
-  /// only.
+  /// Whether the app has the sentences of all keys in the user's language. For `ios` and `android` only. Default:
+  /// `false`.
   public var localizes: Bool?
-  /// Replaces the secret. For `webhook` only.
+  /// Replaces the secret. For `webhook` only. Default: `false`.
   public var rotateSecret: Bool?
 
   public init(
@@ -1581,7 +1582,7 @@ public struct DeviceRegistration: Codable, Sendable, Hashable {
 public struct Device: Codable, Sendable, Hashable, Identifiable {
   /// The id of a device.
   public var id: Identifier<Device>
-  /// How a device gets notifications. `log` writes to the worker's log, for development.
+  /// The channel to a device. `log` writes to the worker's log, for development.
   public var platform: Platform
   /// The APNs environment; nil for other platforms.
   public var environment: PushEnvironment?
@@ -1631,7 +1632,7 @@ public struct Device: Codable, Sendable, Hashable, Identifiable {
 public struct RegisteredDevice: Codable, Sendable, Hashable, Identifiable {
   /// The id of a device.
   public var id: Device.ID
-  /// How a device gets notifications. `log` writes to the worker's log, for development.
+  /// The channel to a device. `log` writes to the worker's log, for development.
   public var platform: Platform
   /// The APNs environment; nil for other platforms.
   public var environment: PushEnvironment?

@@ -300,7 +300,7 @@ enum Route: Sendable, Hashable {
     }
   }
 
-  /// What a success looks like.
+  /// The body of a success.
   var success: ExpectedResponse {
     switch self {
     case .getEventCalendar: .body(type: "text/calendar")

@@ -699,7 +699,7 @@ private struct Scene: Sendable {
     }
   }
 
-  /// What the act's path names.
+  /// The objects in the act's path.
   private func things(of act: Act) -> [String: String] {
     var things = [
       "event": event, "link": link.id, "linkToken": link.token, "request": request, "sentRequest": sentRequest,

@@ -2,7 +2,7 @@ import Testing
 
 @testable import App
 
-/// What the schemas of the document must have, so that generators can name, type and describe everything.
+/// The rules for schemas of the document, by which generators can name, type and describe everything.
 @Suite struct DocumentSchemaTests {
   private let root: JSON
 
@@ -104,6 +104,19 @@ import Testing
       guard place.schema["format"].string == "uuid" else { continue }
       #expect(place.isNamed && place.name.hasSuffix("ID"), "\(place.name)")
     }
+  }
+
+  @Test func `one line of text has a visible character, unless it may be empty`() {
+    let lines = components.flatMap(all).filter {
+      $0.schema["x-rule"].string == "line" && $0.schema["minLength"] != .null
+    }
+    #expect(lines.count > 5)
+    for line in lines { #expect(line.schema["pattern"].string == #"\S"#, "\(line.name)") }
+  }
+
+  @Test(arguments: ["Export", "NotificationPreferences"]) func `every member is always there`(name: String) {
+    let schema = root["components"]["schemas"][name]
+    #expect(schema["required"].array.compactMap(\.string) == schema["properties"].members.map(\.key))
   }
 
   @Test func `lists of words are open in responses, and closed in requests`() {

@@ -92,6 +92,11 @@ import Testing
     #expect(AppError.tooManyDevices.message.contains("\(Device.maximum) "))
     #expect(AppError.bodyTooLarge.message.contains("\(Request.maximumBody >> 10) KiB"))
     #expect(AppError.formTooLarge.message.contains("\(Request.maximumForm >> 10) KiB"))
+    let validation = App.Operation.validateCache.attributes
+    #expect(
+      validation.bodyTooLarge.message
+        == "With include=changes, the body must be at most \(validation.maximumBody >> 10) KiB.")
+    #expect(App.Operation.getMe.attributes.bodyTooLarge == .bodyTooLarge)
     #expect(AppError.pictureTooLarge.message.contains("\(Picture.maximumLength >> 20) MiB"))
   }
 }

@@ -215,7 +215,7 @@ enum Body {
     static let inviteeIds = Fields.Member<[User.ID]>("inviteeIds", .list(of: .id(), atMost: 500))
   }
 
-  /// When and for whom an event is repeated.
+  /// The time of a copy of an event, and its guests.
   struct EventCopy: Sendable {
     let startTime: GivenTime
     let endTime: Edit<GivenTime?>

@@ -214,7 +214,7 @@ enum Operation: String, CaseIterable, Sendable {
   /// `DELETE /api/v1/events/{id}/invitations/{userId}`: Withdraw an invitation
   case withdrawInvitation
 
-  /// What the document says about the operation.
+  /// The access, limits and parameters of the operation.
   var attributes: Attributes {
     switch self {
     case .acceptFriendRequest: Attributes(.post, "/api/v1/friend-requests/{id}/accept", rate: .writes, takesKey: true)
@@ -251,8 +251,8 @@ enum Operation: String, CaseIterable, Sendable {
     case .getAppleAppLinks: Attributes(.get, "/.well-known/apple-app-site-association", access: .anyone, rate: .files)
     case .getCalendarFeed: Attributes(.get, "/calendars/{file}", access: .anyone, rate: .files)
     case .getCalendarLink: Attributes(.get, "/api/v1/users/me/calendar", rate: .reads)
-    case .getDocument: Attributes(.get, "/openapi.yaml", access: .anyone)
-    case .getDocumentAsJson: Attributes(.get, "/openapi.json", access: .anyone)
+    case .getDocument: Attributes(.get, "/openapi.yaml", access: .anyone, rate: .files)
+    case .getDocumentAsJson: Attributes(.get, "/openapi.json", access: .anyone, rate: .files)
     case .getEvent: Attributes(.get, "/api/v1/events/{id}", rate: .reads)
     case .getEventCalendar: Attributes(.get, "/api/v1/events/{id}/calendar.ics", rate: .reads)
     case .getFriendRequest: Attributes(.get, "/api/v1/friend-requests/{id}", rate: .reads)

@@ -204,7 +204,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// An event, on its own.
+  /// An event.
   @inline(__always)
   mutating func event(
     id: Event.ID, title: String, note: String?, startTime: Timestamp, endTime: Timestamp?, timeZone: String,
@@ -240,7 +240,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// How many guests were reminded.
+  /// The number of reminded guests.
   @inline(__always)
   mutating func reminded(reminded: Int) {
     openObject()
@@ -283,7 +283,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// What the caller may accept or decline.
+  /// A proposal to the caller, who may accept or decline it.
   @inline(__always)
   mutating func proposal(
     id: Proposal.ID, kind: some RawRepresentable<String>, event: some JSONWritable, person: (some JSONWritable)?,
@@ -346,7 +346,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// What a notification says.
+  /// The content of a notification.
   @inline(__always)
   mutating func notificationContent(message: String, locKey: String, locArgs: [String], payload: JSONDocument) {
     openObject()
@@ -376,7 +376,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// How many notifications are left.
+  /// The remaining unread notifications.
   @inline(__always)
   mutating func unread(unread: Int) {
     openObject()
@@ -384,7 +384,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// What Muster posts to a webhook.
+  /// A request to a webhook.
   @inline(__always)
   mutating func notificationWebhook(type: some RawRepresentable<String>, timestamp: Timestamp, data: some JSONWritable)
   {
@@ -468,7 +468,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// Which apps of Apple's platforms open share links.
+  /// The apps of Apple's platforms that open share links.
   @inline(__always)
   mutating func appleAppLinks(applinks: some JSONWritable) {
     openObject()

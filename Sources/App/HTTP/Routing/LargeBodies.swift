@@ -57,18 +57,29 @@ final class LargeBodies: Sendable {
 
 extension LargeBodies.Refusals {
   fileprivate init(of operation: Operation) {
-    switch operation {
-    case .putPicture: self.init(tooLarge: .pictureTooLarge, perUser: .uploadInProgress, inAll: .tooManyUploads)
-    default: self.init(tooLarge: .claimsTooLarge, perUser: .tooManyLargeBodies, inAll: .tooManyLargeBodies)
+    if operation == .putPicture {
+      self.init(tooLarge: .pictureTooLarge, perUser: .uploadInProgress, inAll: .tooManyUploads)
+    } else {
+      self.init(
+        tooLarge: operation.attributes.bodyTooLarge, perUser: .tooManyLargeBodies, inAll: .tooManyLargeBodies)
     }
   }
 }
 
+extension Operation.Attributes {
+  /// The error of a body that exceeds ``maximumBody``.
+  var bodyTooLarge: AppError {
+    let size = "the body must be at most \(maximumBody >> 10) KiB."
+    guard let (name, value) = body?.condition else {
+      return AppError(.tooLarge, "body-too-large", size.prefix(1).uppercased() + size.dropFirst())
+    }
+    return AppError(.tooLarge, "body-too-large", "With \(name)=\(value), \(size)")
+  }
+}
+
 extension AppError {
-  static let claimsTooLarge = AppError(
-    .tooLarge, "body-too-large", "With include=changes, the body must be at most 256 KiB.")
   static let tooManyLargeBodies = AppError(
-    .unavailable, "busy", "Too many large validations are running. Try again later.", retryAfter: 1)
+    .unavailable, "busy", "Too many large requests of this kind are running. Try again later.", retryAfter: 1)
   static let tooManyUploads = AppError(
     .unavailable, "busy", "Too many pictures are being uploaded. Try again later.", retryAfter: 2)
   static let uploadInProgress = AppError(

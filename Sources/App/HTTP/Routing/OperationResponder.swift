@@ -59,7 +59,8 @@ struct OperationResponder: HTTPResponder {
     var scope = [try context.user.description, attributes.method.rawValue, request.uri.path]
     if attributes.repeats == .inSession { scope.append(try context.session.description) }
     var idempotent = IdempotentRequest(
-      key, scope: scope, content: try await request.content(), keys: dependencies.refreshTokenKeys)
+      key, scope: scope, content: try await request.content(upTo: attributes.maximumBody),
+      keys: dependencies.refreshTokenKeys)
     if let first = try await idempotent.stored(in: dependencies.database) {
       if let response = try await idempotent.response(first, in: dependencies.database) { return response }
       idempotent.hadNoEffect = true
@@ -72,9 +73,9 @@ struct OperationResponder: HTTPResponder {
 }
 
 extension Request {
-  /// What a repeated request must have in common with the first one. The body was received before.
-  fileprivate func content() async throws -> Data {
-    let body = hasBody ? try await bytes(upTo: Picture.maximumLength, else: .bodyTooLarge) : ByteBuffer()
+  /// The parts in which a repeated request must equal the first one. The body was received before.
+  fileprivate func content(upTo limit: Int) async throws -> Data {
+    let body = hasBody ? try await bytes(upTo: limit, else: .bodyTooLarge) : ByteBuffer()
     return Data([uri.query ?? "", headers[.ifMatch] ?? "", ""].joined(separator: "\n").utf8)
       + Data(body.readableBytesView)
   }

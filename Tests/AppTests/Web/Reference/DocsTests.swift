@@ -101,10 +101,12 @@ import Testing
     }
   }
 
-  @Test func `pages count per address, with pictures`() async throws {
+  @Test func `the page and the document count per address, with pictures`() async throws {
     try await TestApp.run(["MUSTER_RATE_LIMITS": "on"]) { app in
-      let page = try await app.send("GET", "/docs")
-      #expect(page.header("RateLimit")?.hasPrefix(#""files";r=999;"#) == true)
+      for (left, path) in [(999, "/docs"), (998, "/openapi.yaml"), (997, "/openapi.json")] {
+        let response = try await app.send("GET", path)
+        #expect(response.header("RateLimit")?.hasPrefix("\"files\";r=\(left);") == true, "\(path)")
+      }
     }
   }
 
