@@ -1,4 +1,4 @@
-/// What the page at `/docs` shows of the OpenAPI document. `docs.mustache` uses the names of these properties. Texts
+/// The parts of the OpenAPI document on the page at `/docs`. `docs.mustache` uses the names of these properties. Texts
 /// are plain where the template escapes them, and HTML where a comment says so.
 ///
 /// Mustache looks for a property that is nil in the outer objects too. So no object within another one may have an

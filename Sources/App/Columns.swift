@@ -19,7 +19,7 @@ struct Columns<Owner: Sendable>: Sendable {
   /// For a SELECT, or the head of an INSERT.
   let list: SQL
   private let columns: [Column<Owner>]
-  /// What comes before each value in a SET.
+  /// The text before each value in a SET.
   private let assignments: [String]
 
   init(_ columns: [Column<Owner>]) {

@@ -22,7 +22,7 @@ public final class MusterClient: Sendable {
   public let invitations: InvitationsAPI
   /// Joining events through share links.
   public let links: LinksAPI
-  /// What the caller may accept or decline.
+  /// Offers to host, and answers of visitors, for the caller to accept or decline.
   public let proposals: ProposalsAPI
   /// The caller's inbox, and its stream.
   public let notifications: NotificationsAPI

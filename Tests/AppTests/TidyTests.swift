@@ -18,6 +18,7 @@ import Testing
     (#"\bfor ever\b"#, "forever"),
     (#"\bin vain\b"#, "wasted"),
     (#"\bso many\b|, of which\b"#, "a second sentence"),
+    (#"(///|description:) '?What [^?\n]*$"#, "a noun: the claims of a phone, the settings of a request"),
     (#"\bat its start,"#, "on startup"),
     (#"\bput together (once|at)\b"#, "assembled"),
     (#"\bbegins? (again|anew)[.,"`]"#, "starts over"),
@@ -99,7 +100,9 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/// It is ignored, too.", true), ("  /// Shows the copies beside the list", true),
+    ("/// It is ignored, too.", true), ("  /// What the phone holds of each list.", true),
+    ("  // What comes first is sent first.", false),
+    ("  /// Shows the copies beside the list", true),
     ("try await add(new, beside: total)", false), ("  // As many as fit beside: total", false),
     (#"  throw Broken("must have 3 to 254 characters")"#, true), ("  /// The two cannot be told apart.", false),
   ]) func `the search tells prose from code`(line: String, isFound: Bool) throws {

@@ -23,7 +23,7 @@ final class EventPage {
 
   var canAnswer: Bool { event.map { $0.myRole == .guest && $0.status == .scheduled } ?? false }
 
-  /// What the service refused about this event. The event shows what it was before.
+  /// The change of this event that the service refused. The event shows its earlier state.
   var refusals: Refusals { Refusals(store: store, subject: id.rawValue) }
 
   /// Whether an answer is not sent yet.

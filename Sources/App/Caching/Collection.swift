@@ -6,7 +6,7 @@ public enum Collection: String, CaseIterable, Sendable {
   case profile, friends, friendRequests, sentFriendRequests, events, invitations, blocks, notifications
   case notificationPreferences
 
-  /// What a collection's GET sends to a user, and the stamp of the same snapshot. A single object is a list of one.
+  /// The items of a collection's GET for a user, and the stamp of the same snapshot. A single object is a list of one.
   typealias Items = List<any JSONWritable & Sendable>
 
   struct Facts: Sendable {

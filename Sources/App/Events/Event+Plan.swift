@@ -81,8 +81,9 @@ extension Event.Plan {
     }
   }
 
-  /// What the hosts set, in the order of errors, messages and columns. Requests, statements, notifications and exports
-  /// follow from a row, and names and rules from the document. Rows are read by ``init(fields:)``, in the same order.
+  /// The settings of the hosts, in the order of errors, messages and columns. Requests, statements, notifications and
+  /// exports follow from a row, and names and rules from the document. Rows are read by ``init(fields:)``, in the same
+  /// order.
   static let fields: [Field] = [
     Field("the title", .required(Body.EventDraft.title, "title", \.title)),
     Field("the note", .optional(Body.EventDraft.note, "note", \.note), isPersonal: true),

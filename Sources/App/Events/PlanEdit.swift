@@ -1,6 +1,6 @@
 import Postgres
 
-/// What a POST or a PATCH sets in a plan.
+/// The values of a plan in a POST or a PATCH.
 struct PlanEdit: Sendable {
   /// Of the fields that do not depend on the time zone.
   var changes: [Setting<Event.Plan>.Change] = []

@@ -85,7 +85,7 @@ public struct Context: RequestContext {
   }
 }
 
-/// What middleware learns about a request.
+/// The facts about a request that middleware finds.
 private final class Admission: Sendable {
   let state = Mutex((caller: AccessTokens.Caller?.none, rateLimit: RateLimit.State?.none))
 }

@@ -4,12 +4,12 @@ import Postgres
 struct ShareLink: Sendable {
   typealias ID = Identifier<ShareLink>
 
-  /// What the link is for: to look, or also to become a guest.
+  /// The purpose of the link: to look, or also to become a guest.
   enum Kind: String, CaseIterable, Sendable, SQLValue, JSONWritable, Decodable {
     case view, answer
   }
 
-  /// What the page shows of the guests: their numbers, or also the names of those who are going.
+  /// The guests on the page: their numbers only, or also the names of those who are going.
   enum Shows: String, CaseIterable, Sendable, SQLValue, JSONWritable, Decodable {
     case counts, names
   }
@@ -172,7 +172,7 @@ struct ShareLink: Sendable {
     "DELETE FROM share_links WHERE event_id = \(event) AND creator_id = \(host)"
   }
 
-  /// What becomes of the visitors who have come through a link that is revoked.
+  /// The treatment of visitors who have come through a link that is revoked.
   enum Visitors: String, CaseIterable {
     case keep, remove
   }

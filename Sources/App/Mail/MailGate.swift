@@ -240,7 +240,7 @@ struct MailGate: Sendable {
     """
   }
 
-  /// What no count changes.
+  /// The refusals that do not depend on counts.
   private func refusals(_ attempt: Attempt, _ prints: Prints) -> SQL {
     """
     WHEN EXISTS (SELECT FROM mail_optouts WHERE mailbox = ANY(\(prints.mailboxes))) THEN 'opted-out'

@@ -47,7 +47,7 @@ struct Notice: Sendable {
   }
 
   let kind: Kind
-  /// What it is about. A recipient's notices about one subject arrive in order.
+  /// Its subject. A recipient's notices about one subject arrive in order.
   let subject: UUID
   /// The user whom it names.
   let person: User.ID?

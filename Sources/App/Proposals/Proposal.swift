@@ -1,6 +1,6 @@
 import Postgres
 
-/// What a user may accept or decline: the answer of a visitor with the user's address, while the user has another one,
+/// A proposal that a user may accept or decline: the answer of a visitor with the user's address, while the user has another one,
 /// or the offer to host an event. A proposal ends when it is accepted or declined, and with its event.
 struct Proposal: Sendable {
   typealias ID = Identifier<Proposal>

@@ -28,7 +28,7 @@ extension User {
       return .set(email)
     }
 
-    /// What a request sets shows against it.
+    /// An empty profile, which shows the settings of a request.
     static let blank = Profile(username: "", displayName: "", requestsFrom: .noOne, findableBy: .noOne)
 
     static let columns = Columns(settings.flatMap(\.columns))

@@ -3,14 +3,14 @@ import Postgres
 
 /// Mails to visitors. Their rows have no address and no text: both are read when a mail is sent, if it still may be.
 enum VisitorMail {
-  /// What a mail is about. Each is a mail type of its own.
+  /// The subject of a mail. Each is a mail type of its own.
   enum Kind: String, Sendable, CaseIterable {
     /// Asks the reader to confirm the address. It says nothing about the event: anyone can cause it, for any address.
     case confirm
     case updated, reminder, promoted, approved, cancelled
     /// A host has set the visitor's answer.
     case answerSet = "answer-set"
-    /// What happened after the day's informative mails were used up.
+    /// News after the day's informative mails were used up.
     case digest
 
     /// The type on the wire.

@@ -20,7 +20,7 @@ extension Zone {
   /// In seconds east of UTC.
   func offset(at time: Timestamp) -> Int { offset(at: time.wholeSeconds).seconds }
 
-  /// What the zone's clocks show.
+  /// The time on the zone's clocks.
   func reading(at time: Timestamp) -> LocalTimestamp { ZonedTime(time: time, offset: offset(at: time)).reading }
 
   func time(_ given: GivenTime) -> ZonedTime {

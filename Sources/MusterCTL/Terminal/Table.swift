@@ -2,7 +2,7 @@
 struct Table {
   struct Column {
     let title: String
-    /// What happens to the column in a narrow terminal.
+    /// The treatment of the column in a narrow terminal.
     var fitting = Fitting.fixed
 
     init(_ title: String, _ fitting: Fitting = .fixed) {

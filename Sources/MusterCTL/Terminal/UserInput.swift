@@ -1,4 +1,4 @@
-/// What the user types at a question, or a script sends to stdin.
+/// The input of the user at a question, or of a script on stdin.
 enum UserInput {
   /// - Parameter name: the missing value, if there is neither a terminal nor a line on stdin.
   static func line(_ question: String, missing name: String) throws -> String {

@@ -9,7 +9,7 @@ enum ExpectedResponse: Sendable {
   static let json = ExpectedResponse.body(type: "application/json")
   static let eventStream = ExpectedResponse.body(type: "text/event-stream")
 
-  /// What a request accepts. Problems are also JSON.
+  /// The media types that a request accepts. Problems are also JSON.
   var mediaType: String {
     switch self {
     case .nothing: "application/json"

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Route {
-  /// What the paths of all routes begin with.
+  /// The start of the paths of all routes.
   static let prefix = "/api/v1"
 
   /// The characters of a path's word that stay as they are.

@@ -1,4 +1,4 @@
-/// What an edit does with a member that can be empty.
+/// The change of a member that can be empty.
 public enum Edit<Value: Sendable>: Sendable {
   /// Keeps the value as it is.
   case keep

@@ -49,7 +49,7 @@ public final class PreviewTransport: Transport {
     set { state.withLock { $0.latency = newValue } }
   }
 
-  /// What goes wrong from now on. Open streams break off when this says that the phone is offline.
+  /// The failures from now on. Open streams break off when this says that the phone is offline.
   public var failures: PreviewFailures {
     get { state.withLock { $0.failures } }
     set {

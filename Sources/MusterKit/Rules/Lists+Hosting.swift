@@ -1,6 +1,6 @@
 import Foundation
 
-/// What hosts do besides the writes of an outbox. Each checks the rules first.
+/// The verbs of hosts besides the writes of an outbox. Each checks the rules first.
 extension Lists {
   private static let maximumLinks = 20
 

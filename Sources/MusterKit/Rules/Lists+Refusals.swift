@@ -72,7 +72,7 @@ extension Lists {
     }
   }
 
-  /// What becomes of the user's answer.
+  /// The party that results from the user's answer.
   func party(
     after answer: Answer, bringing plusOnes: Int?, at id: Event.ID, _ time: Date
   ) throws(Problem) -> Party {

@@ -29,7 +29,7 @@ struct FileLock: Sendable {
   let file: URL
   /// Whether to create the file's folder as well.
   var createsFolder = true
-  /// What the lock is for.
+  /// The purpose of the lock.
   var reason = "Renewing the login"
   /// Seconds to wait for another process.
   var patience: TimeInterval = 60

@@ -24,7 +24,7 @@ final class Exchange: Sendable {
 
   private struct State {
     var head: Head?
-    /// What has arrived and was not read yet.
+    /// The bytes that have arrived and were not read yet.
     var waiting = Data()
     /// The number of bytes that the head announces, if it does.
     var expected: Int64?

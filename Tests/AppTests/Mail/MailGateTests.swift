@@ -547,7 +547,7 @@ import Testing
 }
 
 extension MetricsText {
-  /// What this process reports of its own counters.
+  /// The counters that this process reports.
   fileprivate static func of(_ app: TestApp) async throws -> String {
     var text = MetricsText()
     app.dependencies.metrics.write(to: &text)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What becomes of reports when accounts are deleted, and later.
+/// The fate of reports when accounts are deleted, and later.
 @Suite struct ReportForgettingTests {
   private func housekeep(_ app: TestApp) async throws {
     await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// What stays of visitors who are removed or merged, and what happens to requests that come too late.
+/// The traces of visitors who are removed or merged, and requests that come too late.
 @Suite struct VisitorForgettingTests {
   /// How many notices have a visitor's id, wherever they are.
   private func named(_ visit: Visit, in app: TestApp) async throws -> Int {

@@ -22,7 +22,7 @@ final class PseudoTerminal: Sendable {
     Thread.detachNewThread { [self] in read() }
   }
 
-  /// What the terminal shows, with line feeds alone at the ends of lines.
+  /// The text on the terminal, with line feeds alone at the ends of lines.
   var output: String {
     String(decoding: state.withLock { $0.output }, as: UTF8.self).replacing("\r\n", with: "\n")
   }

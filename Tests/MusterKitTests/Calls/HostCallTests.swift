@@ -2,7 +2,7 @@ import Foundation
 import MusterKit
 import Testing
 
-/// What hosts do, and what reaches people by links, against a real server.
+/// The calls of hosts, and those about links, against a real server.
 @Suite struct HostCallTests {
   private func friends() async throws -> (ana: TestUser, ben: TestUser, cleo: TestUser) {
     let server = try await MusterServer.shared.value

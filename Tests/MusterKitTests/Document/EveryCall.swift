@@ -8,7 +8,7 @@ enum EveryCall {
 
   static let id = User.ID.ben
   static let token = "A-token_1"
-  /// What the paths of the requests may name.
+  /// The objects in the paths of the requests.
   static let pathValues: Set<String> = [id.wire, User.ID.ana.wire, token]
 
   static let all = accounts + people + plans + hosting + news

@@ -8,7 +8,7 @@ struct GettingStarted {
   let server: URL
   let folder: URL
   let deviceToken: Data
-  /// What another user does once Ana's app shows banners.
+  /// The act of another user once Ana's app shows banners.
   let meanwhile: (Event) async throws -> Void
 
   /// - Returns: the store as the app has it at the end, the event that Ana has answered, and her own.

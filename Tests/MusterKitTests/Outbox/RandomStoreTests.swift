@@ -67,7 +67,7 @@ import Testing
     try server.state.withLock { $0.lists[.friends]?.items ?? [] }.map { try $0.json.decode() }
   }
 
-  /// What a store claims to be up to date is what the service has, unless the service has changed since.
+  /// A list that a store claims to be up to date equals the service's, unless the service has changed since.
   private func expectTruth(_ store: MusterStore, _ server: ScriptedServer, _ place: String) throws {
     let lists = server.state.withLock { $0.lists }
     if store.events.isUpToDate, store.statuses[.events]?.stamp == lists[.events]?.stamp {

@@ -103,7 +103,7 @@ final class ComparedWorlds: Sendable {
 
   // MARK: Requests
 
-  /// What the two respond.
+  /// The responses of the two.
   func outcomes(of step: Step) async throws -> (service: Outcome, preview: Outcome) {
     (try await outcome(of: step, in: service), try await outcome(of: step, in: preview))
   }

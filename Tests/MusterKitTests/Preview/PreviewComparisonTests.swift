@@ -9,7 +9,7 @@ import Testing
 @Suite struct PreviewComparisonTests {
   private typealias Step = ComparedWorlds.Step
 
-  /// What the demo lacks: a deadline that has passed, a guest who waits for approval, and a small event.
+  /// Additions to the demo: a deadline that has passed, a guest who waits for approval, and a small event.
   private static let changes: [SQL] = [
     "UPDATE events SET answer_by = now() - interval '1 hour' WHERE id = '01900000-0000-7000-8002-00000000000c'",
     """

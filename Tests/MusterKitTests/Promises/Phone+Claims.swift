@@ -5,7 +5,7 @@ import Testing
 @testable import MusterKit
 
 extension Phone {
-  /// What the store shows and claims to be up to date.
+  /// The lists that the store shows and claims to be up to date.
   var claims: [StoreClaim] {
     get throws {
       try [

@@ -14,7 +14,7 @@ import Testing
     let phones: [Phone]
   }
 
-  /// What has happened.
+  /// The steps so far.
   struct Tally: Sendable {
     var claims = 0
     var undecided = 0

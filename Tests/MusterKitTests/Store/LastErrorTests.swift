@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterKit
 
-/// What a store says about its last attempt.
+/// The error of a store's last attempt.
 @MainActor @Suite struct LastErrorTests {
   private let event = ScriptedServer.event(1)
 

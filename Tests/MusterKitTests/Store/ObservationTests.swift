@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterKit
 
-/// What SwiftUI relies on: the reader of a value is called before it changes.
+/// The rule that SwiftUI relies on: the reader of a value is called before it changes.
 @MainActor @Suite struct ObservationTests {
   private let event = ScriptedServer.event(1)
 

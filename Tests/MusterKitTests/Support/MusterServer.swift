@@ -66,7 +66,7 @@ final class MusterServer: Sendable {
 
   var port: Int { state.withLock { $0.port } }
   var url: URL { URL(string: "http://127.0.0.1:\(port)") ?? URL(filePath: "/") }
-  /// What the server has logged.
+  /// The log of the server.
   var log: String { state.withLock { $0.server }.standardError }
 
   /// Plants the demo.

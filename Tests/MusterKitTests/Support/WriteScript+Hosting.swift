@@ -3,7 +3,7 @@ import MusterKit
 import TestSupport
 import Testing
 
-/// What hosts do, answers with plus-ones, links, the calendar, the picture and the inbox. The three users are friends,
+/// The writes of hosts, answers with plus-ones, links, the calendar, the picture and the inbox. The three users are friends,
 /// apart from ben and cleo. Where a second effect would not show in the outcome, a read compares it with the response.
 extension WriteScript {
   /// A picture of one pixel.

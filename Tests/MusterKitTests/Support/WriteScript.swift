@@ -76,7 +76,7 @@ struct WriteScript: Sendable {
     _ = try await cleo.client.reports.report(user: ben.id, reason: .spam, text: "Advertisements.")
   }
 
-  /// What the three users see, without ids, times and usernames.
+  /// The lists of the three users, without ids, times and usernames.
   func outcome() async throws -> [String] {
     var lines: [String] = []
     for user in [ana, ben, cleo] {

@@ -91,7 +91,7 @@ extension User {
     if let current { change.mail(.emailChanged(token.user, from: current, undo: nil)) }
   }
 
-  /// What a mailed token for the account's own address proves.
+  /// Takes a mailed token for the account's own address as a proof.
   ///
   /// - Returns: false if it proves nothing about the account, because its owner is known otherwise, and has not verified
   ///   the address. The account then loses the address, which belongs to the reader of its mail.

@@ -1,4 +1,4 @@
-/// What a list can include besides its items.
+/// The additions to a list, besides its items.
 enum ListInclude: String {
   /// The first participants of each event. Phones do not keep this list.
   case participants

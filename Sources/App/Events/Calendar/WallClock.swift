@@ -6,7 +6,7 @@ import Postgres
 struct WallClock {
   /// An offset from UTC, in seconds, that begins once or each year.
   private struct Observance {
-    /// What the clocks before it show when it begins for the first time.
+    /// The time on the clocks before it when it begins for the first time.
     let onset: Int
     let before: Int
     let offset: Int

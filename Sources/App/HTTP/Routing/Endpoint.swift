@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import Postgres
 
-/// What the service does for one method of one path.
+/// The responder for one method of one path.
 final class Endpoint: Sendable {
   let method: HTTPRequest.Method
   /// The template of the path, such as `/api/v1/events/{id}`.

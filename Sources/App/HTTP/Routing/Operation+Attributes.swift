@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 
 extension Operation {
-  /// What the document says about a route, apart from what its handler does.
+  /// The access, limits and parameters of an operation, from the document.
   struct Attributes: Sendable {
     /// Who may call.
     enum Access: Sendable {

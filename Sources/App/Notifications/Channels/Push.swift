@@ -6,7 +6,7 @@ public struct Push: Sendable {
   /// The same at every attempt, in the inbox and in the stream.
   public let id: String
   public let type: String
-  /// What the push is about. A phone may show it in place of earlier pushes with the same subject.
+  /// The subject of the push. A phone may show it in place of earlier pushes with the same subject.
   public let subject: String
   public let recipient: String
   /// JSON: `type`, `message` and ids.

@@ -135,7 +135,7 @@ final class NotificationStreams: Service {
 
   // MARK: Watching
 
-  /// What the streams have been offered.
+  /// The newest state of each inbox that the streams have been offered.
   var known: [InboxReader.Known] {
     state.withLock { state in
       state.inboxes.map { InboxReader.Known(user: $0, stamp: $1.stamp, place: $1.place) }

@@ -83,7 +83,7 @@ struct AddressClaim: Sendable {
 
 /// The pages.
 extension AddressClaim {
-  /// What the click ends.
+  /// The consequences of the click.
   private var ends: [String] {
     var ends: [String] = []
     if hasPassword { ends.append("The password no longer works.") }
@@ -139,7 +139,7 @@ extension AddressClaim {
 }
 
 extension SharePage {
-  /// What the button of a page sends.
+  /// The form of the button of a page.
   static let confirming = "confirm"
 
   static let unknownAddressLink = SharePage(

@@ -20,7 +20,7 @@ struct SharePage: Sendable {
   var visitor: Visitor?
   /// The words on the page's only button, which sends a form to the page's own URL.
   var button: String?
-  /// What the button does; nil for an empty form.
+  /// The action of the button; nil for an empty form.
   var act: String?
   /// The URL of the visitor's page, to return to.
   var back: String?

@@ -80,7 +80,7 @@ extension Account {
 }
 
 extension Proposal {
-  /// What is proposed.
+  /// The proposal, in words.
   var text: String {
     switch kind {
     case .host: "to host"

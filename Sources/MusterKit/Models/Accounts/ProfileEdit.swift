@@ -6,7 +6,7 @@ public struct ProfileEdit: Sendable, Hashable {
   public var username: String?
   /// The name that others see.
   public var displayName: String?
-  /// What the user says about themselves.
+  /// A text by the user about themselves.
   public var bio: Edit<String>
   /// Takes effect when the user follows the link that is mailed there. Needs `reauthentication`.
   public var email: String?

@@ -1,4 +1,4 @@
-/// What an app holds of a collection, to ask whether it is out of date.
+/// The copy of a collection that an app holds, to ask whether it is out of date.
 public struct Claim: Sendable, Hashable {
   /// The stamp of the copy; nil for no copy, or a copy without a stamp.
   public var timestamp: Stamp?

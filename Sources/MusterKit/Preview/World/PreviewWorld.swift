@@ -14,7 +14,7 @@ struct PreviewWorld: Sendable {
 
   /// The lists that have these stamps.
   private var settled: Lists
-  /// What the streams have not got yet.
+  /// The events that the streams have not got yet.
   private var news: [Data] = []
   private var lastStamp = 0
   private var lastID = 0

@@ -15,7 +15,7 @@ struct Lists: Sendable, Hashable {
   var surroundings: Surroundings?
 }
 
-/// What the rules of the service ask for besides the lists of the store. Only previews know it.
+/// The facts that the rules of the service need besides the lists of the store. Only previews know it.
 struct Surroundings: Sendable, Hashable {
   /// Archived events, latest first.
   var past: [Event] = []

@@ -51,7 +51,7 @@ struct APIDocument: Sendable {
 
   private struct Unreadable: Error {}
 
-  /// What a response has that the document does not allow.
+  /// The faults of a response: members, values and headers that the document does not allow.
   ///
   /// - Parameter path: with or without a query.
   func faults(in sent: APIResponse, to method: String, _ path: String) -> [String] {

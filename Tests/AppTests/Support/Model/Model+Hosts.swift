@@ -1,6 +1,6 @@
 import Foundation
 
-/// What hosts do, and co-hosts.
+/// The verbs of hosts and co-hosts.
 extension Model {
   /// The rules of the guest's own answers apply, except for the deadline.
   mutating func setAnswer(_ status: String, of guest: Int, to event: Int, by person: Int) -> Set<Int> {

@@ -2,7 +2,7 @@ import Postgres
 
 @testable import App
 
-/// What hosts do.
+/// The verbs of hosts.
 extension ModelWorld {
   mutating func addHost() async throws -> Int? {
     guard let event = someEvent() else { return nil }

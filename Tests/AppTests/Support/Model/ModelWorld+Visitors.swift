@@ -149,7 +149,7 @@ extension ModelWorld {
     try judge(response, model.verify(person))
   }
 
-  /// What a worker does.
+  /// The steps of a worker.
   mutating func merge() async throws {
     while try await Visitor.mergeMarked(in: app.service, logger: .quiet) > 0 {}
     note("all visitors with the address of an account are merged")

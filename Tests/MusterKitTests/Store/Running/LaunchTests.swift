@@ -3,7 +3,7 @@ import MusterKit
 import TestSupport
 import Testing
 
-/// What a launch with copies costs, and long lists.
+/// The cost of a launch with copies, and of long lists.
 @MainActor @Suite struct LaunchTests {
   @Test func `a launch after one change of 100 reads one item, and few bytes`() async throws {
     let shared = try await MusterServer.shared.value

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterKit
 
-/// What a store does by itself between ``MusterStore/start()`` and ``MusterStore/stop()``.
+/// The work of a store by itself between ``MusterStore/start()`` and ``MusterStore/stop()``.
 @MainActor @Suite struct RunningTests {
   private let event = ScriptedServer.event(1)
 

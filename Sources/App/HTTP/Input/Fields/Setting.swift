@@ -53,7 +53,7 @@ struct Setting<Owner: Sendable>: Sendable {
   }
 }
 
-/// What a request sets.
+/// The settings in a request.
 struct Changes<Owner: Sendable>: Sendable {
   private let changes: [Setting<Owner>.Change]
 
@@ -69,7 +69,7 @@ struct Changes<Owner: Sendable>: Sendable {
 }
 
 extension Fields {
-  /// What reads a member.
+  /// The kind of request that a member is read from.
   enum Use {
     /// A POST: absent or null is the default.
     case post

@@ -29,7 +29,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   private var context: ChannelHandlerContext?
   private var arriving = Arriving.nothing
-  /// What follows the request in progress.
+  /// The parts after the request in progress.
   private var waiting: Deque<HTTPRequestPart> = []
   /// A request that the task has not asked for yet.
   private var given: Request?

@@ -10,7 +10,7 @@ import Synchronization
 public final class ServerCertificate: Sendable {
   private struct State {
     var context: NIOSSLContext
-    /// What the files last held, whether it was usable or not.
+    /// The last content of the files, usable or not.
     var pair: Pair
   }
 
