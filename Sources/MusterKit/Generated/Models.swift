@@ -714,6 +714,8 @@ public struct EventEdit: Codable, Sendable, Hashable {
   }
   /// The place. Replaced as a whole.
   public var location: Edit<Location>
+  /// A web address: tickets, the video call, the menu.
+  public var url: Edit<URL>
   /// The number of places for guests, not counting the hosts; `.clear` for no limit.
   public var capacity: Edit<Int>
   /// The deadline for answers, not after the `startTime` that results from the edit.
