@@ -18,7 +18,10 @@ import Testing
     (#"\bfor ever\b"#, "forever"),
     (#"\bin vain\b"#, "wasted"),
     (#"\bso many\b|, of which\b"#, "a second sentence"),
-    (#"(///|description:) '?What [^?\n]*$"#, "a noun: the claims of a phone, the settings of a request"),
+    (
+      #"(?<=/// |description: |description: ')What [^?\n]*$"#,
+      "a noun: the claims of a phone, the settings of a request"
+    ),
     (#"\bat its start,"#, "on startup"),
     (#"\bput together (once|at)\b"#, "assembled"),
     (#"\bbegins? (again|anew)[.,"`]"#, "starts over"),

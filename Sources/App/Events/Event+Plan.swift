@@ -114,7 +114,7 @@ extension Event.Plan {
   ]
 
   static let columns = Columns(fields.flatMap(\.setting.columns))
-  /// What is erased with the creator's account.
+  /// The properties that are erased with the creator's account.
   static let personal = fields.filter(\.isPersonal).map(\.setting)
 }
 

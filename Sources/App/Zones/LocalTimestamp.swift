@@ -1,4 +1,4 @@
-/// What a clock on the wall shows: a day and a time of day without a zone. It is no point in time: for that, see
+/// The reading of a clock on the wall: a day and a time of day without a zone. It is no point in time: for that, see
 /// `Timestamp`.
 struct LocalTimestamp: Sendable, Equatable {
   /// Microseconds since 1970-01-01 00:00:00 on the same clock.

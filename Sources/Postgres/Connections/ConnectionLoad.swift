@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// What is in flight on a connection. Callers read it before each statement to choose a connection, so it needs no lock.
+/// The statements in flight on a connection. Callers read it before each statement to choose a connection, so it needs
+/// no lock.
 struct ConnectionLoad: ~Copyable, Sendable {
   private let batches = Atomic(0)
   /// The size of the parameters.

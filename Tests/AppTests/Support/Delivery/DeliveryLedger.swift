@@ -16,7 +16,7 @@ struct DeliveryLedger {
   }
 
   let concurrency: Int
-  /// What has happened, if the order is traced.
+  /// All events and commands, if the order is traced.
   private(set) var trace: [String] = []
   private let isTraced: Bool
   /// How many sends there were, and how many leases were lost, so that a test can tell that something has happened.
@@ -41,7 +41,7 @@ struct DeliveryLedger {
   private var discarded: Set<Int64> = []
   private var failed: Set<Int64> = []
   private var suspects: Set<Int64> = []
-  /// What others have touched.
+  /// The rows that others have touched.
   private var touched: Set<Int64> = []
   private var touchedChains: Set<Int> = []
   private var inFlight: [Int: (row: Int64, keys: [Capacity.Key])] = [:]

@@ -45,7 +45,7 @@ struct DeliveryWorld {
     var hangs = false
   }
 
-  /// What can go wrong.
+  /// The ways to fail.
   struct Troubles: OptionSet {
     let rawValue: Int
 
@@ -393,7 +393,7 @@ struct DeliveryWorld {
 
   // MARK: Claims
 
-  /// What ``LeaseQueue/claiming(_:atMost:for:lease:)`` does.
+  /// The same as ``LeaseQueue/claiming(_:atMost:for:lease:)``.
   private mutating func claim(_ queue: Int, _ scope: LeaseQueue.Scope, _ limit: Int) -> LeaseQueue.Claim {
     var claim = LeaseQueue.Claim()
     let token = newToken()

@@ -149,9 +149,9 @@ struct Model {
     /// The guest whom it names by the id in the guest list.
     var guest: String? { others.first { $0.hasPrefix("guestId=") } }
 
-    /// The notice of an edit keeps that the note or the place has changed, but not from what to what.
+    /// The notice of an edit keeps that the note, the place or the web address has changed, but not from what to what.
     mutating func forgetNoteAndPlace() {
-      others = others.map { $0.replacing(/(note|location) from .*? to [^,]*/) { "\($0.output.1) from - to -" } }
+      others = others.map { $0.replacing(/(note|location|url) from .*? to [^,]*/) { "\($0.output.1) from - to -" } }
     }
   }
 
@@ -247,7 +247,7 @@ struct Model {
       forgetProposals(at: event)
     }
     for event in events.indices where events[event].host == person {
-      (events[event].plan.note, events[event].plan.location) = (nil, nil)
+      (events[event].plan.note, events[event].plan.location, events[event].plan.url) = (nil, nil, nil)
       for index in queue.indices where queue[index].event == event { queue[index].forgetNoteAndPlace() }
       for index in inbox.indices where inbox[index].event == event { inbox[index].forgetNoteAndPlace() }
     }

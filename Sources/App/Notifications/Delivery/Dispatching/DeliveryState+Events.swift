@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
 
-/// What goes into the state and what comes out of it.
+/// The input and the output of the state.
 extension DeliveryState {
-  /// What a queue asks for.
+  /// The demands of a queue.
   struct Policy: Sendable {
     /// Seconds after the change at which a row that still fails becomes a dead letter.
     let patience: Int

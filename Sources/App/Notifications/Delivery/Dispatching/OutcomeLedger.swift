@@ -26,7 +26,7 @@ struct OutcomeLedger: Sendable {
     finished = Array(repeating: [], count: queues)
   }
 
-  /// What has been collected for a queue.
+  /// The outcomes that were collected for a queue.
   subscript(queue: Int) -> Acknowledgements {
     get { collected[queue] }
     _modify { yield &collected[queue] }

@@ -28,7 +28,7 @@ import Testing
       }
       if Self.only != nil { print(world.ledger.trace.joined(separator: "\n")) }
       worlds.append(world)
-      // Other tests need the thread, too.
+      // Other tests also need the thread.
       await Task.yield()
     }
     return worlds
