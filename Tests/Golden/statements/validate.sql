@@ -1,0 +1,1 @@
+/* POST /api/v1/cache/validate/{userId} */ SELECT user_id, profile, friends, friend_requests, sent_friend_requests, events, invitations, blocks, notifications, notification_preferences FROM user_stamps WHERE user_id = $1;
