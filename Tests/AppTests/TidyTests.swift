@@ -19,7 +19,7 @@ import Testing
     (#"\bin vain\b"#, "wasted"),
     (#"\bso many\b|, of which\b"#, "a second sentence"),
     (
-      #"(?<=/// |description: |description: ')What [^?\n]*$"#,
+      #"(?<=/// |description: |description: ')(?-i:What) [^?\n]*$"#,
       "a noun: the claims of a phone, the settings of a request"
     ),
     (#"\bat its start,"#, "on startup"),

@@ -50,7 +50,8 @@ struct ModelWorld {
       case .invite: 8
       case .withdraw, .markRead, .join, .eraseVisit, .acceptProposal: 5
       case .editProfile, .deleteAccount: 4
-      case .decline, .cancelRequest, .removeHost, .remind: 6
+      case .decline: 9
+      case .cancelRequest, .removeHost, .remind: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver, .confirm, .merge: 12
       case .unfriend, .block, .cancelEvent, .archive, .choose, .revokeLink, .duplicate: 3
