@@ -28,7 +28,7 @@ WHERE event_id = event.id AND (user_id IS NULL OR user_id NOT IN (SELECT hidden_
   ORDER BY i.rank, i.since, i.id
 ) AS participants
 FROM (SELECT e.id, m.my_status, ROW(
-  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
+  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.url, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
   e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
   e.created_at, e.updated_at, m.my_status, m.my_plus_ones
 ) AS event FROM (

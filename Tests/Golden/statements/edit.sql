@@ -1,14 +1,14 @@
 BEGIN;
 
-/* PATCH /api/v1/events/{id} */ SELECT creator_id, title, start_time, ROW(events.title, events.note, events.start_time, events.end_time, events.time_zone, events.location_name, events.latitude, events.longitude, events.capacity, events.answer_by, events.max_plus_ones) AS plan, ROW(start_offset, end_offset, answer_by_offset, zone_rules) AS offsets, capacity, max_plus_ones, going_count, waitlisted_count, visitor_count, status,
+/* PATCH /api/v1/events/{id} */ SELECT creator_id, title, start_time, ROW(events.title, events.note, events.start_time, events.end_time, events.time_zone, events.location_name, events.latitude, events.longitude, events.url, events.capacity, events.answer_by, events.max_plus_ones) AS plan, ROW(start_offset, end_offset, answer_by_offset, zone_rules) AS offsets, capacity, max_plus_ones, going_count, waitlisted_count, visitor_count, status,
   version, archived_at IS NOT NULL AS is_archived, coalesce(answer_by < clock_timestamp(), false) AS is_past_answers, live_until <= clock_timestamp() + interval '24 hours' AS is_over, (invited_count + going_count + maybe_count + declined_count + waitlisted_count + pending_count - plus_ones_count) AS total
 FROM events WHERE id = $1
 FOR NO KEY UPDATE;
 
 /* PATCH /api/v1/events/{id} */ UPDATE events
-SET title = $1, note = $2, start_time = $3, end_time = $4, time_zone = $5, location_name = $6, latitude = $7, longitude = $8, capacity = $9, answer_by = $10, max_plus_ones = $11, live_until = $12, remind_at = remind_at,
-  start_offset = $13, end_offset = $14, answer_by_offset = $15, zone_rules = $16, version = version + 1, updated_at = clock_timestamp()
-WHERE id = $17;
+SET title = $1, note = $2, start_time = $3, end_time = $4, time_zone = $5, location_name = $6, latitude = $7, longitude = $8, url = $9, capacity = $10, answer_by = $11, max_plus_ones = $12, live_until = $13, remind_at = remind_at,
+  start_offset = $14, end_offset = $15, answer_by_offset = $16, zone_rules = $17, version = version + 1, updated_at = clock_timestamp()
+WHERE id = $18;
 
 /* PATCH /api/v1/events/{id} */ SELECT event.*, ARRAY(
   SELECT ROW(i.id, u.id, u.username, u.display_name, u.picture_url, coalesce(i.name, u.display_name), i.status, i.plus_ones, i.answered_at)
@@ -26,7 +26,7 @@ WHERE event_id = event.id AND (user_id IS NULL OR user_id NOT IN (SELECT hidden_
   ORDER BY i.rank, i.since, i.id
 ) AS participants
 FROM (SELECT e.id, m.my_status, ROW(
-  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
+  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.url, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
   e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
   e.created_at, e.updated_at, m.my_status, m.my_plus_ones
 ) AS event FROM (

@@ -2,7 +2,7 @@
 FROM user_stamps AS s
 LEFT JOIN LATERAL (
 SELECT e.id, m.my_status, ROW(
-  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
+  e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.url, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
   e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
   e.created_at, e.updated_at, m.my_status, m.my_plus_ones
 ) AS event, e.start_time AS cursor_time, e.id AS cursor_id
