@@ -42,6 +42,27 @@ public enum Write: Codable, Sendable, Hashable {
   case setPreferences(NotificationPreferences)
 }
 
+// The names on the disk. They stay when a label changes, so that writes of an earlier version of the app are still sent.
+extension Write {
+  enum AnswerCodingKeys: String, CodingKey { case _0 = "answer", to = "event", plusOnes }
+  enum AcceptRequestCodingKeys: String, CodingKey { case _0 = "request" }
+  enum DeclineRequestCodingKeys: String, CodingKey { case _0 = "request" }
+  enum CancelRequestCodingKeys: String, CodingKey { case _0 = "request" }
+  enum SendRequestCodingKeys: String, CodingKey { case to = "person", temporaryID = "id" }
+  enum EndFriendshipCodingKeys: String, CodingKey { case with = "user" }
+  enum BlockCodingKeys: String, CodingKey { case _0 = "person" }
+  enum UnblockCodingKeys: String, CodingKey { case _0 = "user" }
+  enum CreateEventCodingKeys: String, CodingKey { case _0 = "draft", temporaryID = "id" }
+  enum EditEventCodingKeys: String, CodingKey { case _0 = "event", applying = "edit", ifVersion = "version" }
+  enum CancelEventCodingKeys: String, CodingKey { case _0 = "event", ifVersion = "version" }
+  enum InviteCodingKeys: String, CodingKey { case _0 = "users", to = "event" }
+  enum WithdrawCodingKeys: String, CodingKey { case _0 = "guest", from = "event" }
+  enum MarkReadCodingKeys: String, CodingKey { case _0 = "notifications" }
+  enum MarkAllReadCodingKeys: String, CodingKey { case before, shown }
+  enum EditProfileCodingKeys: String, CodingKey { case _0 = "edit" }
+  enum SetPreferencesCodingKeys: String, CodingKey { case _0 = "preferences" }
+}
+
 extension Write {
   /// The temporary id of what this write creates.
   public var temporaryID: UUID? {

@@ -177,5 +177,5 @@ extension Lists {
 
 extension Event {
   /// The user, as a guest.
-  var myParty: Party { Party(status: GuestStatus(rawValue: myStatus.rawValue), plusOnes: myPlusOnes) }
+  var myParty: Party { Party(status: myStatus, plusOnes: myPlusOnes) }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import MusterKit
@@ -27,6 +28,14 @@ import Testing
   }()
 
   private static func uuid(_ number: Int) -> UUID { (ScriptedServer.id(number) as Event.ID).rawValue }
+
+  /// The file has the writes of ``all``, a line each. A line that has been released never changes.
+  @Test func `writes that an earlier version of the app has kept are still read`() throws {
+    let file = Program.checkout.appending(path: "Tests/Golden/writes.jsonl")
+    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+    let kept = try lines.map { try JSONDecoder().decode(Write.self, from: Data($0.utf8)) }
+    #expect(kept == Self.all)
+  }
 
   @Test(arguments: all) func `a write comes back from the disk as it was`(write: Write) throws {
     let reasons: [OutboxRecord.State] = [
