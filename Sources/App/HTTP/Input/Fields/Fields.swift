@@ -39,22 +39,23 @@ struct Fields {
     return read(name, json, rule)
   }
 
-  /// Absent or null is nil.
-  mutating func optional<Value>(_ name: String, _ rule: Rule<Value>) -> Value? {
+  /// Absent or null is nil. Here and below, the rule is made only for a member that is there: most members of a PATCH
+  /// are absent.
+  mutating func optional<Value>(_ name: String, _ rule: @autoclosure () -> Rule<Value>) -> Value? {
     guard let json = members[name], json != .null else { return nil }
-    return read(name, json, rule)
+    return read(name, json, rule())
   }
 
   /// A field of a PATCH that always has a value: absent keeps it, null is refused.
-  mutating func edit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value> {
+  mutating func edit<Value>(_ name: String, _ rule: @autoclosure () -> Rule<Value>) -> Edit<Value> {
     guard let json = members[name] else { return .keep }
-    return .set(read(name, json, rule))
+    return .set(read(name, json, rule()))
   }
 
   /// A field of a PATCH that may be empty: absent keeps it, null clears it.
-  mutating func clearableEdit<Value>(_ name: String, _ rule: Rule<Value>) -> Edit<Value?> {
+  mutating func clearableEdit<Value>(_ name: String, _ rule: @autoclosure () -> Rule<Value>) -> Edit<Value?> {
     guard let json = members[name] else { return .keep }
-    return .set(json == .null ? nil : read(name, json, rule))
+    return .set(json == .null ? nil : read(name, json, rule()))
   }
 
   /// Records an error for every member that is not one of `names`.
