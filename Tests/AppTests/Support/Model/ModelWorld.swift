@@ -50,8 +50,7 @@ struct ModelWorld {
       case .invite: 8
       case .withdraw, .markRead, .join, .eraseVisit, .acceptProposal: 5
       case .editProfile, .deleteAccount: 4
-      case .decline: 9
-      case .cancelRequest, .removeHost, .remind: 6
+      case .decline, .cancelRequest, .removeHost, .remind: 6
       // Often enough that the queued notices of one subject fit into one step of fan-out.
       case .deliver, .confirm, .merge: 12
       case .unfriend, .block, .cancelEvent, .archive, .choose, .revokeLink, .duplicate: 3
@@ -325,9 +324,10 @@ struct ModelWorld {
     if chance(0.06) { guests.append(anyUser()) }
     let isOver = chance(0.2)
     let (start, end) = times(isOver: isOver)
+    let number = fresh()
     let plan = Model.Plan(
-      title: "Event \(fresh())", note: chance(0.5) ? nil : "Note", start: start, end: end,
-      location: chance(0.5) ? nil : "Park", url: chance(0.5) ? nil : "https://example.com",
+      title: "Event \(number)", note: chance(0.5) ? nil : "Note", start: start, end: end,
+      location: chance(0.5) ? nil : "Park", url: Self.url(number),
       capacity: isOver || chance(0.3) ? nil : roll(1..<5),
       answerBy: chance(0.75) ? nil : deadline(isOver: isOver || chance(0.3)),
       maxPlusOnes: chance(0.4) ? 0 : roll(1..<4))
@@ -343,14 +343,21 @@ struct ModelWorld {
     return right == [201] ? model.events.count - 1 : nil
   }
 
+  private static func url(_ number: Int) -> String? { number % 3 == 0 ? nil : "https://example.com/\(number % 4)" }
+
   private mutating func edit() async throws -> Int? {
     guard let event = someEvent() else { return nil }
     let old = model.events[event]
     var plan = old.plan
     var members: [String] = []
     if chance(0.4) {
-      plan.title = "Event \(fresh())"
+      let number = fresh()
+      plan.title = "Event \(number)"
       members.append("\"title\": \(Self.json(plan.title))")
+      if number % 2 == 0 {
+        plan.url = Self.url(number)
+        members.append("\"url\": \(Self.json(plan.url))")
+      }
     }
     if chance(0.3) {
       plan.note = chance(0.4) ? nil : "Note \(roll(0..<3))"
@@ -363,10 +370,6 @@ struct ModelWorld {
     if chance(0.3) {
       plan.location = chance(0.4) ? nil : "Park \(roll(0..<3))"
       members.append(Self.place(plan))
-    }
-    if chance(0.2) {
-      plan.url = chance(0.4) ? nil : "https://example.com/\(roll(0..<3))"
-      members.append("\"url\": \(Self.json(plan.url))")
     }
     if chance(0.5), !plan.isOver {
       plan.capacity = chance(0.3) ? nil : roll(1..<4)
