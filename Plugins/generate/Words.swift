@@ -17,12 +17,12 @@ struct Words {
       schemas[name].flatMap(schemas.words).map { (name, $0.words, $0.isOpen) }
     }
     // Of several schemas with one name in Swift, the open one that bears the name has all words.
-    let first = all.filter { schemas.swiftName($0.0) == $0.0 || $0.0.hasSuffix("Kind") || $0.2 }
+    let first = all.filter { schemas.swiftName($0.0) == $0.0 || $0.2 }
     let largest = first.filter { $0.0 == schemas.swiftName($0.0) } + first + all
     for (name, words, isOpen) in largest {
       let swift = schemas.swiftName(name)
       guard schemas.inResponses.contains(name) || schemas.inRequests.contains(name), !schemas.isHand(name),
-        let schema = schemas[name], swift != "-", written.insert(swift).inserted
+        let schema = schemas[name], written.insert(swift).inserted
       else { continue }
       guard let description = schema["description"]?.string else { throw Fault("\(name) has no description") }
       if written.count > 1 { text.blank() }

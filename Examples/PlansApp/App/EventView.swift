@@ -29,6 +29,7 @@ struct EventView: View {
     Section {
       LabeledContent("When") { Text(event.startTime, format: .dateTime) }
       if let location = event.location { LabeledContent("Where", value: location.name) }
+      if let url = event.url { Link(url.absoluteString, destination: url) }
       if let counts = event.counts { LabeledContent("Going", value: counts.going, format: .number) }
       if let note = event.note { Text(note) }
       if event.status == .cancelled { Text("Cancelled").foregroundStyle(.red) }

@@ -88,7 +88,7 @@ struct EmailAddress: Sendable, Hashable {
   // MARK: The domain
 
   /// The ASCII form of a domain name, in lowercase.
-  private static func domain(_ raw: String) throws(Fault) -> String {
+  static func domain(_ raw: String) throws(Fault) -> String {
     // The library removes some characters of ASCII that a name must not have, so they are refused before.
     guard raw.unicodeScalars.allSatisfy({ !$0.isASCII || $0 == "." || isPlain($0) }) else { throw .form }
     let composed = raw.precomposedStringWithCanonicalMapping

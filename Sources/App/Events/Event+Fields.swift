@@ -73,17 +73,20 @@ extension Fields.Rule where Value == GivenTime {
 }
 
 extension Fields.Rule where Value == String {
-  /// A web address that every client can open as it is: https, in ASCII, and without a user, whose name could pass for
-  /// that of the host.
+  /// A web address that every client can open as it is: https, in ASCII, with a domain name by the rules of
+  /// IDNA, and without a user, whose name could pass for that of the host.
   var webAddress: Self {
-    and("must be a web address such as https://example.com/menu, without spaces or letters outside of ASCII") {
+    and("must begin with https:// and a domain name, and have no user, no spaces and no letters outside of ASCII") {
       let form =
         #/
-        https://[A-Za-z0-9.-]+(:[0-9]{1,5})?
-        ([/?]([!$&-;=?-Z_a-z~]|%[0-9A-Fa-f]{2})*)?
-        (\#([!$&-;=?-Z_a-z~]|%[0-9A-Fa-f]{2})*)?
+        https://(?<host>[A-Za-z0-9.-]+\.[A-Za-z][A-Za-z0-9-]*)(:(?<port>[0-9]{1,5}))?
+        ([/?]([!$&'()*+,.\/0-9:;=?@A-Z_a-z~-]|%[0-9A-Fa-f]{2})*)?
+        (\#([!$&'()*+,.\/0-9:;=?@A-Z_a-z~-]|%[0-9A-Fa-f]{2})*)?
         /#
-      return $0.wholeMatch(of: form) != nil
+      guard let match = $0.wholeMatch(of: form) else { return false }
+      let host = String(match.host).lowercasedASCII
+      return (try? EmailAddress.domain(host))?.hasSameBytes(as: host) == true
+        && match.port.map { UInt16($0) != nil } ?? true
     }
   }
 }

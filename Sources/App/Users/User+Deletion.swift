@@ -4,12 +4,13 @@ extension User {
   /// Erases an account and everything stored about its owner. Their ties to others end as if they had left.
   ///
   /// - Their events that have co-hosts pass to the one who has served longest.
-  /// - Their other events that have guests stay, without a creator, a note and a place. Coming ones are cancelled, and
-  ///   the guests who have not declined get a notification. Events that no one else sees are deleted.
+  /// - Their other events that have guests stay, without a creator, a note, a place and a web address. Coming ones
+  ///   are cancelled, and the guests who have not declined get a notification. Events that no one else sees are deleted.
   /// - They leave every guest list, including as visitors with their address. The guest who has waited longest gets
   ///   their place. An event whose creator is already gone is deleted with its last guest.
   /// - Nothing in the queue, among the dead letters or in an inbox is addressed to them, or names them.
-  /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones once they are closed.
+  /// - Their reports of others stay without their name and words. Reports about them are deleted, open ones once they
+  ///   are closed.
   /// - The username is retired for 30 days.
   ///
   /// - Parameter session: must be open; nil for the demo's accounts.
@@ -102,8 +103,8 @@ extension User {
     NotificationQueue.remove(notices(to: id))
   }
 
-  /// A query of waiting notices for a user about themselves, their events, their sessions, and people with whom they have a friend
-  /// request. Fan-out removes recipients without an account from all other notices.
+  /// A query of waiting notices for a user about themselves, their events, their sessions, and people with whom they
+  /// have a friend request. Fan-out removes recipients without an account from all other notices.
   private static func notices(to id: ID) -> SQL {
     """
     SELECT q.id, \(id) AS recipient_id

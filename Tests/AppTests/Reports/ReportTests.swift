@@ -42,7 +42,8 @@ import Testing
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let party = try await ana.createEvent("Party", inviting: [ben])["id"].string ?? ""
-      try await ana.edit(party, #"{"note": "Bring cash", "location": {"name": "Ana's kitchen"}, "url": "https://a"}"#)
+      try await ana.edit(
+        party, #"{"note": "Bring cash", "location": {"name": "Ana's kitchen"}, "url": "https://a.org"}"#)
       let past =
         try await ana.createEvent("Past", inviting: [ben], startTime: "2020-01-01T10:00:00Z", endTime: nil)["id"].string
         ?? ""
@@ -60,7 +61,7 @@ import Testing
       #expect(
         entries.map(\.snapshot) == [
           ["title": "Past", "creator": "ana"],
-          ["title": "Party", "note": "Bring cash", "place": "Ana's kitchen", "url": "https://a", "creator": "ana"],
+          ["title": "Party", "note": "Bring cash", "place": "Ana's kitchen", "url": "https://a.org", "creator": "ana"],
         ])
       try await app.takeNotifications()
     }

@@ -122,6 +122,9 @@ import Testing
     Step(text: "PATCH /events/@picnic {\"capacity\": null, \"location\": {\"name\": \"Park\"}}"),
     Step(text: "PATCH /events/@picnic {\"url\": \"https://example.com/menu\"}"),
     Step(text: "PATCH /events/@picnic {\"url\": \"https://ana@example.com\"}"),
+    Step(text: "PATCH /events/@picnic {\"url\": \"https://example.com/%zz\"}"),
+    Step(text: "PATCH /events/@picnic {\"url\": \"https://1.2.3.999\"}"),
+    Step(text: "PATCH /events/@picnic {\"url\": \"https://example.com:65536\"}"),
     Step(
       text: "POST /events/@picnic/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\", \"invite\": true}", saves: "copy"),
     Step(text: "POST /events/@trail/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\"}"),

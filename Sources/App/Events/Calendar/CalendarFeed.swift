@@ -11,7 +11,7 @@ struct CalendarFeed: Sendable {
   static let maximumEvents = 500
   /// Describing a time zone costs as much as several events. Events in further zones have their times in UTC.
   static let maximumZones = 24
-  /// Later entries have no notes, so that no feed costs much more than others.
+  /// Later entries have no notes and web addresses, so that no feed costs much more than others.
   static let maximumBytesWithNotes = 256 << 10
   private static let day = 86_400
   /// The feed describes time zones from a year ago to five years ahead.

@@ -208,7 +208,7 @@ enum Body {
     static let endTime = Fields.Member<GivenTime>("endTime", .plannedTime)
     static let timeZone = Fields.Member<String>("timeZone", .text(1...64))
     static let location = Fields.Member<Event.Location>("location", .location)
-    static let url = Fields.Member<String>("url", .text(9...500).webAddress)
+    static let url = Fields.Member<String>("url", .text(11...500).webAddress)
     static let capacity = Fields.Member<Int>("capacity", .integer(1...10000))
     static let answerBy = Fields.Member<GivenTime>("answerBy", .plannedTime)
     static let maxPlusOnes = Fields.Member<Int>("maxPlusOnes", .integer(0...10))

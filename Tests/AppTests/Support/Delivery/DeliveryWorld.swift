@@ -24,12 +24,12 @@ struct DeliveryWorld {
     var deaths = 0
     var isDead = false
     var lease: UUID?
-    var owner = Owner.nobody
+    var owner = Owner.none
     var leasedUntil: Instant
   }
 
   enum Owner: Equatable {
-    case nobody
+    case none
     case another
     /// The tested workers are numbered. Only the last one lives.
     case worker(Int)
@@ -281,7 +281,7 @@ struct DeliveryWorld {
 
   private mutating func release(_ id: Int64) {
     rows[id]?.lease = nil
-    rows[id]?.owner = .nobody
+    rows[id]?.owner = Owner.none
   }
 
   private mutating func newToken() -> UUID {
@@ -445,7 +445,7 @@ struct DeliveryWorld {
 
   private func isAlive(_ owner: Owner) -> Bool {
     switch owner {
-    case .nobody, .another: true
+    case .none, .another: true
     case .worker(let number): number == worker
     }
   }

@@ -153,7 +153,8 @@ struct DeliveryState: Sendable {
     }
   }
 
-  /// Whether, after the end, no row still has a lease of this worker.
+  /// Whether, after the end, no row that this worker knows of still has its lease. A claim that was cancelled may have
+  /// been carried out.
   var hasGivenBackAll: Bool { failure == nil && !outcomes.isIncomplete }
 
   private var holdsNothing: Bool {

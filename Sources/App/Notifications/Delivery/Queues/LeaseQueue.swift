@@ -16,8 +16,8 @@ struct LeaseQueue: Sendable {
   /// whether its worker died.
   static let heartbeatSeconds = 3.0
   /// A row that was in flight at this many worker deaths is a suspect: a worker sends one of them at a time. If it kills
-  /// the worker again, it does not take the others with it. After one death, a row is not suspect yet: rows that take
-  /// long to send are in flight most of the time.
+  /// the worker again, it does not take the others with it; another row that kills the worker meanwhile does take it.
+  /// After one death, a row is not suspect yet: rows that take long to send are in flight most of the time.
   static let suspectDeaths: SQL = "2"
   /// A row that was in flight at this many worker deaths becomes a dead letter.
   static let maximumDeaths: Int32 = 3
