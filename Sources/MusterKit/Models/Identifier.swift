@@ -1,6 +1,6 @@
 import Foundation
 
-/// The id of a thing, such as ``Event/ID``. The ids of different things are of different types.
+/// The id of a thing, such as `Event.ID`. The ids of different things are of different types.
 public struct Identifier<Thing>: RawRepresentable, Hashable, Sendable {
   public let rawValue: UUID
 
