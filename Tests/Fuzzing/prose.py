@@ -12,6 +12,7 @@ REFUSED = [
     (r"password|newPassword", "weak-password", "common passwords and the account's own names are refused"),
     (r"email", "bad-format wrong-length",
      "an address has a domain with a dot, which IDNA 2008 permits; it is measured in its canonical form"),
+    (r"url", "bad-format", "the address has a domain name that IDNA 2008 permits, of at most 253 characters"),
     (r"startTime|endTime|before|expiresAt", "bad-format", "years are 1970 to 9999"),
     (r"endTime", "out-of-range", "an event ends after it starts"),
     (r"answerBy", "bad-format", "years are 1970 to 9999"),

@@ -234,7 +234,7 @@ import Testing
         "https://a.org/[b]", "https://a.org#b#c", "https://a.org/\\\"b", "https://a.org/<b>", "https://a.org:65536/",
         "https://a.org:123456/", "https://localhost", "https://foo.1/", "https://1.2.3.999/", "https://127.0.0.1",
         "https://xn--a.org/", "https://xn--.org/", "https://a..org", "https://-a.org", "https://a-.org",
-        "https://a.org.",
+        "https://a.org.", "https://\(String(repeating: "a.", count: 126))org",
         "https://a.org/" + String(repeating: "b", count: 487),
       ] {
         let refused = try await ana.edit(id, #"{"url": "\#(url)"}"#, expecting: 422)
