@@ -12,7 +12,7 @@ extension Event {
 
 extension Guest {
   static func absentId(in container: KeyedDecodingContainer<CodingKeys>) throws -> ID {
-    try container.decodeIfPresent(Person.self, forKey: .user).map { ID($0.id) } ?? ID()
+    ID(try container.decode(Person.self, forKey: .user).id)
   }
 
   static func absentName(in container: KeyedDecodingContainer<CodingKeys>) throws -> String {
