@@ -171,7 +171,8 @@ struct Models {
     text.line("public var \(property.stored): \(property.storedType)")
     let (name, stored) = (property.name, property.stored)
     text.documentation(
-      "The time zone. GMT if this device does not know its name: to copy the zone, copy `\(stored)`, which keeps any name.")
+      "The time zone. GMT if this device does not know its name: to copy the zone, copy `\(stored)`, which keeps any name."
+    )
     text.block("public var \(name): \(property.fullType)") {
       if property.isOptional {
         $0.line("get { \(stored).map { TimeZone(identifier: $0) ?? .gmt } }")

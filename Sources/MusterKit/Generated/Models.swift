@@ -638,7 +638,8 @@ public struct EventDraft: Codable, Sendable, Hashable {
   public var endTime: Date?
   /// A name or link of the IANA time zone database, as installed on the server.
   public var timeZoneName: String
-  /// The time zone by its name. GMT, if this device does not know the name.
+  /// The time zone. GMT if this device does not know its name: to copy the zone, copy `timeZoneName`, which keeps any
+  /// name.
   public var timeZone: TimeZone {
     get { TimeZone(identifier: timeZoneName) ?? .gmt }
     set { timeZoneName = newValue.identifier }
@@ -707,7 +708,8 @@ public struct EventEdit: Codable, Sendable, Hashable {
   public var endTime: Edit<Date>
   /// A name or link of the IANA time zone database, as installed on the server.
   public var timeZoneName: String?
-  /// The time zone by its name. GMT, if this device does not know the name.
+  /// The time zone. GMT if this device does not know its name: to copy the zone, copy `timeZoneName`, which keeps any
+  /// name.
   public var timeZone: TimeZone? {
     get { timeZoneName.map { TimeZone(identifier: $0) ?? .gmt } }
     set { timeZoneName = newValue?.identifier }
@@ -843,7 +845,8 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var endTime: Date?
   /// The time zone of the place, a name from the IANA database. The times themselves are in UTC.
   public var timeZoneName: String
-  /// The time zone by its name. GMT, if this device does not know the name.
+  /// The time zone. GMT if this device does not know its name: to copy the zone, copy `timeZoneName`, which keeps any
+  /// name.
   public var timeZone: TimeZone {
     get { TimeZone(identifier: timeZoneName) ?? .gmt }
     set { timeZoneName = newValue.identifier }
@@ -1131,7 +1134,8 @@ extension Proposal {
     public var startTime: Date
     /// The time zone of the place, a name from the IANA database. The times themselves are in UTC.
     public var timeZoneName: String
-    /// The time zone by its name. GMT, if this device does not know the name.
+    /// The time zone. GMT if this device does not know its name: to copy the zone, copy `timeZoneName`, which keeps any
+    /// name.
     public var timeZone: TimeZone {
       get { TimeZone(identifier: timeZoneName) ?? .gmt }
       set { timeZoneName = newValue.identifier }
