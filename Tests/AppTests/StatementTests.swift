@@ -25,6 +25,29 @@ import Testing
     }
   }
 
+  /// A statement whose result nothing needs leaves with the next one, or with COMMIT.
+  @Test func `a change waits for the server only where it needs the result`() async throws {
+    let log = StatementLog()
+    try await TestApp.run(logger: log.logger) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      var request = try await ana.sendFriendRequest(to: ben)
+      // Whose request it is, the users' locks, the request's lock, the request, COMMIT.
+      #expect(try await log.roundTrips { try await ben.decline(request) } == 5)
+      request = try await ana.sendFriendRequest(to: ben)
+      #expect(try await log.roundTrips { try await ben.accept(request) } == 5)
+      let refreshing = try await log.roundTrips { try await ana.refresh() }
+      #expect(refreshing == 3)
+      _ = try await app.askForReset("ana@example.com")
+      let token = try await app.takeToken("mail-reset-password")
+      let resetting = try await log.roundTrips {
+        let response = try await app.confirmReset(token, "another horse")
+        #expect(response.status == 204)
+      }
+      #expect(resetting == 7)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `the checks of an event's row are short, because each update parses them all`() async throws {
     try await TestApp.run { app in
       let length: Int? = try await app.database.value(

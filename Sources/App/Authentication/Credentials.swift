@@ -89,7 +89,7 @@ extension User {
     try await Session.check(session, in: change)
     try await Session.endAll(of: id, except: session, in: change)
     // Otherwise an earlier mail, or a request for another address, could undo this change or start a session.
-    try await MailToken.revoke([.resetPassword, .signInCode], of: id, in: change)
+    try MailToken.revoke([.resetPassword, .signInCode], of: id, in: change)
     let hadPending = try await MailToken.revokePending(of: id, in: change)
     // Without a previous password, this may be the account's first one, which the profile shows.
     if hadPending || old == nil { change.touch(.profile, of: id) }
@@ -105,10 +105,10 @@ extension User {
     guard try await prove(by: token, in: change) else { return false }
     // Someone else may have linked an identity, and would keep access.
     try await Identity.unlinkAll(from: token.user, in: change)
-    try await change.rows(
+    try change.write(
       "UPDATE users SET password_hash = \(hash), updated_at = clock_timestamp() WHERE id = \(token.user)")
     try await Session.endAll(of: token.user, in: change)
-    try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: token.user, in: change)
+    try MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: token.user, in: change)
     change.touch(.profile, of: token.user)
     change.mail(.passwordChanged(token.user))
     return true

@@ -18,7 +18,7 @@ extension Event {
       """)
     guard let row else { return false }
     let id: ID = try row["id"]
-    try await change.rows("UPDATE events SET remind_at = NULL WHERE id = \(id)")
+    try change.write("UPDATE events SET remind_at = NULL WHERE id = \(id)")
     if try row["is_to_come"] {
       change.notify(
         usersIn: """

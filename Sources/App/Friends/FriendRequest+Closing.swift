@@ -80,7 +80,7 @@ extension FriendRequest {
   static func befriend(_ id: ID, in change: Change) async throws -> FriendRequest {
     let request = try await close(id, as: .accepted, in: change)
     let (sender, receiver) = (request.sender.id, request.receiver.id)
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO friendships (user_a, user_b)
       VALUES (least(\(sender), \(receiver)), greatest(\(sender), \(receiver)))
@@ -91,12 +91,13 @@ extension FriendRequest {
   }
 
   private static func close(_ id: ID, as status: Status, in change: Change) async throws -> FriendRequest {
-    let closed = try await change.rows(
-      "UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id) RETURNING filtered")
-    let request = try await find(id, in: change)
+    let results = try await change.pipeline(
+      "UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id) RETURNING filtered",
+      finding(id))
+    let request = try found(results[1])
     change.touch(.sentFriendRequests, of: request.sender.id)
     // The list of filtered requests is not a collection.
-    if let row = closed.first, try !row["filtered"] { change.touch(.friendRequests, of: request.receiver.id) }
+    if let row = results[0].first, try !row["filtered"] { change.touch(.friendRequests, of: request.receiver.id) }
     return request
   }
 }

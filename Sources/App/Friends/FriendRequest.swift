@@ -87,9 +87,16 @@ public struct FriendRequest: Sendable {
 
   /// - Throws: ``AppError/friendRequestNotFound``
   static func find(_ id: ID, in database: some Querying) async throws -> FriendRequest {
-    guard let row = try await database.first("SELECT \(columns) FROM \(source) WHERE r.id = \(id)") else {
-      throw AppError.friendRequestNotFound
-    }
+    try found(try await database.rows(finding(id)))
+  }
+
+  static func finding(_ id: ID) -> SQL {
+    "SELECT \(columns) FROM \(source) WHERE r.id = \(id)"
+  }
+
+  /// - Throws: ``AppError/friendRequestNotFound``
+  static func found(_ rows: Rows) throws -> FriendRequest {
+    guard let row = rows.first else { throw AppError.friendRequestNotFound }
     return try FriendRequest(row: row)
   }
 

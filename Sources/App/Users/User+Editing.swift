@@ -22,7 +22,7 @@ extension User {
     let new = edit.applied(to: old)
     if new.newEmail != nil { try await Session.check(session, in: change) }
     let isRenamed = (new.username, new.displayName) != (old.username, old.displayName)
-    if isRenamed { try await change.lockEvents(thatShow: id) }
+    if isRenamed { try change.lockEvents(thatShow: id) }
     if Profile.settings.contains(where: { !$0.columns.isEmpty && $0.differs(old, new) }) {
       do {
         try await change.rows(
@@ -61,13 +61,13 @@ extension User {
       // One mailbox: another spelling needs no proof.
       guard isPending || current != email else { return }
       if current != email {
-        try await change.rows("UPDATE users SET email = \(email), updated_at = clock_timestamp() WHERE id = \(id)")
+        try change.write("UPDATE users SET email = \(email), updated_at = clock_timestamp() WHERE id = \(id)")
       }
-      try await MailToken.revoke([.verifyEmail], of: id, in: change)
+      try MailToken.revoke([.verifyEmail], of: id, in: change)
     } else {
       // The user waits for the mail, and has to know that there is none. That a mailbox has opted out is not for others.
       guard let verdict, !verdict.isHeld else { throw AppError.tooManyAttempts.waiting(3600) }
-      let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+      let mailed = try MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
       if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
     }
     change.touch(.profile, of: id)
@@ -127,8 +127,8 @@ extension User {
 extension Change {
   /// Locks the live events of a host whose name or picture is about to change, so that no one is invited to them
   /// meanwhile. The caller has locked the host.
-  func lockEvents(thatShow host: User.ID) async throws {
-    try await rows(Event.locking(Event.hosted(by: host), where: "archived_at IS NULL"))
+  func lockEvents(thatShow host: User.ID) throws {
+    try write(Event.locking(Event.hosted(by: host), where: "archived_at IS NULL"))
   }
 
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.

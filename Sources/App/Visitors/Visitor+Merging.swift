@@ -45,7 +45,7 @@ extension Visitor {
       WHERE merges_into = \(user) AND proposed_at IS NOT NULL AND \(condition)
       ORDER BY event_id
       """)
-    try await change.rows(
+    try change.write(
       "UPDATE visitors SET merges_into = NULL, proposed_at = NULL WHERE merges_into = \(user) AND \(condition)")
     // Under the account's lock: a proposal locks it before it queues its notice.
     for row in proposed {

@@ -300,7 +300,7 @@ import Testing
       let pass = try #require(try await app.dependencies.mailGate.judge(attempt, in: app.database).pass)
       await #expect(throws: AppError.notYours) {
         try await app.service.change { change in
-          let token = try await MailToken.issue(
+          let token = try MailToken.issue(
             .verifyEmail, email: "new@example.com", for: ana.userID, keys: keys, in: change)
           change.mail(.token(token, pass))
           change.mail(.passwordChanged(ana.userID))

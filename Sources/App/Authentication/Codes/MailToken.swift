@@ -38,8 +38,8 @@ struct MailToken: Sendable {
   /// - Returns: the id to mail with ``Mail/token(_:)``.
   static func issue(
     _ purpose: Purpose, email: EmailAddress, for user: User.ID, keys: SigningKeys, in change: Change
-  ) async throws -> ID {
-    try await issue(purpose, email: "\(email)", where: "u.id = \(user)", keys: keys, in: change)
+  ) throws -> ID {
+    try issue(purpose, email: "\(email)", where: "u.id = \(user)", keys: keys, in: change)
   }
 
   /// An account that asks for a mail to its address.
@@ -80,7 +80,7 @@ struct MailToken: Sendable {
     to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
   ) async throws {
     try change.takeTurns(at: [user], for: .share)
-    let id = try await issue(
+    let id = try issue(
       .resetPassword, email: "u.email",
       where: "u.id = \(user) AND u.email_key = \(email.key) AND \(pass != nil)", keys: keys, in: change)
     if let pass { change.mail(.token(id, pass)) }
@@ -91,11 +91,11 @@ struct MailToken: Sendable {
   ///   - account: the condition on `users AS u` for the account. If no account meets it, no token is issued.
   static func issue(
     _ purpose: Purpose, email: SQL, where account: SQL, keys: SigningKeys, in change: Change
-  ) async throws -> ID {
+  ) throws -> ID {
     let id = ID.new()
     // Locks the account first, and not only for its key: an account that is being deleted is waited for, and gets
     // neither a token nor a mail.
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO mail_tokens (id, user_id, purpose, email, kid, expires_at)
       SELECT \(id), u.id, \(purpose), \(email), \(keys.signing.kid),
@@ -197,8 +197,8 @@ struct MailToken: Sendable {
   // MARK: Forgetting
 
   /// Revokes what would undo a change of address that was made at the same time as another one, or later.
-  static func revokeUndos(of user: User.ID, since token: MailToken, in change: Change) async throws {
-    try await change.rows(
+  static func revokeUndos(of user: User.ID, since token: MailToken, in change: Change) throws {
+    try change.write(
       """
       DELETE FROM mail_tokens
       WHERE user_id = \(user) AND purpose = 'undo-email-change' AND expires_at >= \(token.expiresAt)
@@ -206,8 +206,8 @@ struct MailToken: Sendable {
   }
 
   /// Revokes mailed tokens that were not used yet.
-  static func revoke(_ purposes: [Purpose], of user: User.ID, in change: Change) async throws {
-    try await change.rows("DELETE FROM mail_tokens WHERE user_id = \(user) AND purpose = ANY(\(purposes))")
+  static func revoke(_ purposes: [Purpose], of user: User.ID, in change: Change) throws {
+    try change.write("DELETE FROM mail_tokens WHERE user_id = \(user) AND purpose = ANY(\(purposes))")
   }
 
   /// Revokes a token that was mailed to an address that is not the account's yet.

@@ -33,7 +33,7 @@ enum SignInCode {
     to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
   ) async throws {
     try await change.lock(user, for: .update)
-    let id = try await MailToken.issue(
+    let id = try MailToken.issue(
       .signInCode, email: "u.email",
       where: "u.id = \(user) AND u.email_key = \(email.key) AND \(pass != nil)", keys: keys, in: change)
     if let pass { change.mail(.token(id, pass)) }

@@ -51,10 +51,10 @@ extension User {
     change.touch(.profile, of: token.user)
     guard let old: EmailAddress = try row["email"], !isSame else { return }
     // Mails to the old address no longer prove anything about the account.
-    try await MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
+    try MailToken.revoke([.resetPassword, .signInCode], of: token.user, in: change)
     // An address that was never verified may be mistyped: its reader gets no power over the account.
     if isVerified {
-      let undo = try await MailToken.issue(.undoEmailChange, email: old, for: token.user, keys: keys, in: change)
+      let undo = try MailToken.issue(.undoEmailChange, email: old, for: token.user, keys: keys, in: change)
       change.mail(.emailChanged(token.user, from: old, undo: undo))
     } else if let pass {
       change.mail(.unprovenEmailChanged(token.user, from: old, pass))
@@ -86,7 +86,7 @@ extension User {
       // Another account has taken it at the same time.
       throw AppError.emailTaken
     }
-    try await MailToken.revokeUndos(of: token.user, since: token, in: change)
+    try MailToken.revokeUndos(of: token.user, since: token, in: change)
     try await claim(token.user, in: change)
     if let current { change.mail(.emailChanged(token.user, from: current, undo: nil)) }
   }
@@ -118,13 +118,13 @@ extension User {
   /// - Parameter keepingIdentities: true if the owner has just linked the account's only one.
   static func claim(_ id: ID, keepingIdentities: Bool = false, in change: Change) async throws {
     if !keepingIdentities { try await Identity.unlinkAll(from: id, in: change) }
-    try await change.rows(
+    try change.write(
       """
       UPDATE users SET email_verified_at = clock_timestamp(), password_hash = NULL, updated_at = clock_timestamp()
       WHERE id = \(id)
       """)
     try await Session.endAll(of: id, in: change)
-    try await MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: id, in: change)
+    try MailToken.revoke([.resetPassword, .verifyEmail, .signInCode], of: id, in: change)
     try await Visitor.release(from: id, in: change)
     try await Visitor.claim(for: id, in: change)
     try await FriendRequest.release(of: id, in: change)

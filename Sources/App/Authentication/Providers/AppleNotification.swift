@@ -76,8 +76,8 @@ extension Identity {
       "\(found) AND user_id = \(owner) AND created_at < \(notification.time)::timestamptz + interval '1 second'"
     switch event {
     case .revoked: try await revoke(mine, of: owner, in: change)
-    case .relayStopped(let address): try await setRelay(stopped: address, mine, at: notification.time, in: change)
-    case .relayStarted: try await setRelay(stopped: nil, mine, at: notification.time, in: change)
+    case .relayStopped(let address): try setRelay(stopped: address, mine, at: notification.time, in: change)
+    case .relayStarted: try setRelay(stopped: nil, mine, at: notification.time, in: change)
     }
   }
 
@@ -86,7 +86,7 @@ extension Identity {
     let gone = try await change.rows("DELETE FROM identities WHERE \(identity) RETURNING provider, subject")
     guard let row = gone.first else { return }
     let (provider, subject): (IdentityProvider.Name, String) = (try row["provider"], try row["subject"])
-    try await change.rows("DELETE FROM revoked_identities WHERE provider = \(provider) AND user_id = \(user)")
+    try change.write("DELETE FROM revoked_identities WHERE provider = \(provider) AND user_id = \(user)")
     // Codes to a relay that the user has left do not arrive.
     let kept = try await change.rows(
       """
@@ -109,8 +109,8 @@ extension Identity {
   /// A notification that is older than the last one does nothing.
   private static func setRelay(
     stopped address: EmailAddress?, _ identity: SQL, at time: Timestamp, in change: Change
-  ) async throws {
-    try await change.rows(
+  ) throws {
+    try change.write(
       """
       UPDATE identities SET stopped_email = \(address), relay_changed_at = \(time)
       WHERE \(identity) AND (relay_changed_at IS NULL OR relay_changed_at < \(time))

@@ -109,7 +109,7 @@ struct Identity: Sendable {
       WHERE id = \(loser) AND email_key = \(email.key) AND email_verified_at IS NULL
       """)
     guard freed.affected == 1 else { return try await change.first(holder) == nil }
-    try await change.rows(
+    try change.write(
       """
       WITH gone AS (
         DELETE FROM mail_tokens
@@ -144,7 +144,7 @@ struct Identity: Sendable {
       if identity.email != nil { try await Visitor.claim(for: user, in: change) }
       return true
     }
-    try await change.rows("DELETE FROM users WHERE id = \(user)")
+    try change.write("DELETE FROM users WHERE id = \(user)")
     return false
   }
 
@@ -238,7 +238,7 @@ struct Identity: Sendable {
   static func unlinkAll(from user: User.ID, in change: Change) async throws {
     try await remove("user_id = \(user)", in: change)
     // Otherwise the one who linked it could still come back.
-    try await change.rows("DELETE FROM revoked_identities WHERE user_id = \(user)")
+    try change.write("DELETE FROM revoked_identities WHERE user_id = \(user)")
   }
 
   /// - Returns: the number of identities that were removed.

@@ -63,9 +63,9 @@ extension Session {
   /// revokes all links to calendars.
   ///
   /// The rows of the sessions follow later: see ``endFormer(atMost:in:)``.
-  static func endEveryones(in change: Change) async throws {
+  static func endEveryones(in change: Change) throws {
     // The clock makes the number higher than any that a restored backup has forgotten and that tokens still carry.
-    try await change.rows(
+    try change.write(
       """
       UPDATE session_epoch
       SET number = greatest(number + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
@@ -91,7 +91,7 @@ extension Session {
         """)
       let ids: [ID] = try rows.map { try $0[0] }
       if !ids.isEmpty {
-        try await change.rows(Device.forgetting(where: "session_id = ANY(\(ids))"))
+        try change.write(Device.forgetting(where: "session_id = ANY(\(ids))"))
         try change.write(KnownNetwork.forgetting(of: try rows.map { try $0[1] }))
       }
       return ids.count
@@ -132,7 +132,7 @@ extension Session {
   ///
   /// - Returns: how many were open.
   public static func endEveryones(in database: Database, onEnd: () -> Void) async throws -> Int {
-    try await database.change { try await endEveryones(in: $0) }
+    try await database.change { try endEveryones(in: $0) }
     onEnd()
     var count = 0
     while case let ended = try await endFormer(atMost: 1000, in: database), ended > 0 { count += ended }

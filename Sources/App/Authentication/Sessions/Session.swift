@@ -143,7 +143,7 @@ public struct Session: Sendable {
       change.notify(user, about: .sessionRevoked(shown.session))
       return .theft
     }
-    try await change.rows(
+    try change.write(
       """
       UPDATE sessions
       SET counter = \(next.counter), branch = \(Int32(next.branch)), parent_branch = \(Int32(nextParentBranch)),

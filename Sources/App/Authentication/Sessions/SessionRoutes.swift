@@ -49,7 +49,7 @@ struct SessionRoutes {
         if try await idempotent?.begin(in: change) != nil { return nil }
         let id = try await User.register(registration, in: change)
         try idempotent?.store(nil, of: id, in: change)
-        let mailed = try await MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
+        let mailed = try MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
         if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
         let pass = try await Session.start(
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)

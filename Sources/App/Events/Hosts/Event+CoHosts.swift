@@ -160,7 +160,7 @@ extension Event {
   /// Ends the offers of each of two users to the other, who are no longer friends. Offers to guests stay. The caller has
   /// locked both users.
   static func withdrawOffers(between pair: [User.ID], in change: Change) async throws {
-    try await change.rows(
+    try change.write(
       locking("SELECT e.id FROM host_offers AS o JOIN events AS e ON e.id = o.event_id WHERE \(isOffer(between: pair))")
     )
     try await withdrawOffers(where: isOffer(between: pair), in: change)

@@ -20,12 +20,12 @@ extension DemoSeed {
   }
 
   /// Only for a new event, like its guests.
-  func plantHosts(of event: EventSeed, invitedAt: Timestamp, linkKey kid: String, in change: Change) async throws {
+  func plantHosts(of event: EventSeed, invitedAt: Timestamp, linkKey kid: String, in change: Change) throws {
     let creator = try person(event.creator)
     for (place, name) in (event.coHosts ?? []).enumerated() {
       let host = try person(name)
       let addedAt = Timestamp(microseconds: invitedAt.microseconds + Int64(place))
-      try await change.rows(
+      try change.write(
         """
         INSERT INTO event_co_hosts (event_id, user_id, added_at)
         SELECT \(event.id), \(host.id), \(addedAt)
@@ -33,7 +33,7 @@ extension DemoSeed {
         """)
     }
     for link in event.links ?? [] {
-      try await change.rows(
+      try change.write(
         """
         INSERT INTO share_links (
           id, event_id, creator_id, kid, \(ShareLink.Settings.columns.list), joined_count, created_at

@@ -31,13 +31,13 @@ extension DemoSeed {
   /// - Parameter place: the item's position in the file. No two items of an inbox may have the same time.
   func plant(
     _ item: InboxSeed, at place: Int, zones: ZoneDatabase, now: Date, in change: Change
-  ) async throws {
+  ) throws {
     let recipient = try person(item.to).user
     let notice = try notice(of: item, zones: zones, now: now)
     let createdAt = try time(of: item, zones: zones, now: now)
     let filedAt = Timestamp(microseconds: createdAt.microseconds + Int64(place))
     let readAt = item.read == true ? min(createdAt.adding(seconds: 3600), Timestamp(now)) : nil
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO notifications (
         recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at, read_at

@@ -54,7 +54,7 @@ extension DemoSeed {
     // Events that have other guests are still there.
     let ids = events.map(\.id)
     try await database.change { change in
-      try await change.rows("SELECT id FROM events WHERE id = ANY(\(ids)) ORDER BY id FOR UPDATE")
+      try change.write("SELECT id FROM events WHERE id = ANY(\(ids)) ORDER BY id FOR UPDATE")
       change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
       change.erase("DELETE FROM events WHERE id = ANY(\(ids))")
     }

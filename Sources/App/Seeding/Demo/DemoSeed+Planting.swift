@@ -34,9 +34,9 @@ extension DemoSeed {
     }
   }
 
-  func plant(_ block: FriendsSeed.Block, now: Date, in change: Change) async throws {
+  func plant(_ block: FriendsSeed.Block, now: Date, in change: Change) throws {
     let since = Timestamp(now).adding(seconds: block.days * 86_400)
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO blocks (blocker_id, blocked_id, created_at)
       VALUES (\(try id(block.blocker)), \(try id(block.blocked)), \(since))
@@ -44,10 +44,10 @@ extension DemoSeed {
       """)
   }
 
-  func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) async throws {
+  func plant(_ friendship: FriendsSeed.Friendship, now: Date, in change: Change) throws {
     let pair = try friendship.between.map { try id($0) }
     let since = Timestamp(now).adding(seconds: friendship.days * 86_400)
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO friendships (user_a, user_b, since)
       SELECT least(\(pair[0]), \(pair[1])), greatest(\(pair[0]), \(pair[1])), \(since)
@@ -56,10 +56,10 @@ extension DemoSeed {
       """)
   }
 
-  func plant(_ request: FriendsSeed.Request, now: Date, in change: Change) async throws {
+  func plant(_ request: FriendsSeed.Request, now: Date, in change: Change) throws {
     let sent = Timestamp(now).adding(seconds: request.days * 86_400)
     let (sender, receiver) = (try id(request.from), try id(request.to))
-    try await change.rows(
+    try change.write(
       """
       INSERT INTO friend_requests (id, sender_id, receiver_id, created_at)
       SELECT \(request.id), \(sender), \(receiver), \(sent)
@@ -101,8 +101,8 @@ extension DemoSeed {
       ON CONFLICT (id) DO NOTHING
       """)
     if results[1].affected == 1 {
-      try await plantGuests(of: event, linkKey: linkKey, now: now, in: change)
-      try await plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+      try plantGuests(of: event, linkKey: linkKey, now: now, in: change)
+      try plantHosts(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     }
     // Users who have blocked each other get no places and roles, and lose those that they kept while the event was
     // over.
@@ -115,7 +115,7 @@ extension DemoSeed {
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.
   private func plantGuests(
     of event: EventSeed, linkKey: String, now: Date, in change: Change
-  ) async throws {
+  ) throws {
     let creator = try id(event.creator)
     let invitedAt = invitedAt(event, now: now)
     // A day later, or halfway to now if they were invited less than two days ago.
@@ -123,15 +123,15 @@ extension DemoSeed {
     for (guest, status) in event.guests.sorted(by: { $0.key < $1.key }) {
       let answeredAt = status == "invited" ? nil : invitedAt.adding(seconds: min(86_400, halfway))
       let guestID = try id(guest)
-      try await change.rows(
+      try change.write(
         """
         INSERT INTO invitations (event_id, user_id, status, plus_ones, invited_at, answered_at)
         SELECT \(event.id), \(guestID), \(status), \(Int32(event.plusOnes?[guest] ?? 0)), \(invitedAt), \(answeredAt)
         WHERE \(User.visible("\(creator)", to: User.ID(rawValue: guestID)))
         """)
     }
-    try await plantVisitors(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
-    try await change.rows(
+    try plantVisitors(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
+    try change.write(
       """
       UPDATE events
       SET (

@@ -14,14 +14,14 @@ extension DemoSeed {
   }
 
   /// Only for a new event. The caller counts the guests afterwards.
-  func plantVisitors(of event: EventSeed, invitedAt: Timestamp, linkKey kid: String, in change: Change) async throws {
+  func plantVisitors(of event: EventSeed, invitedAt: Timestamp, linkKey kid: String, in change: Change) throws {
     for (place, visitor) in (event.visitors ?? []).enumerated() {
       guard let link = event.links?.first else {
         throw AppError.invalidSeed("\(event.title) has visitors, but no share link.")
       }
       let isPending = visitor.isPending ?? false
       let answeredAt = Timestamp(microseconds: invitedAt.microseconds + Int64(place))
-      try await change.rows(
+      try change.write(
         """
         INSERT INTO visitors (
           id, event_id, link_id, kid, name, status, wanted, plus_ones, created_at, answered_at

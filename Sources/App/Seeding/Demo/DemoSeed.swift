@@ -127,15 +127,15 @@ public struct DemoSeed: Sendable {
       for person in people where new.contains(person.username) { try await plantPicture(of: person, in: change) }
       // What two existing users have ended since, a friendship or a block, is not restored.
       for block in friends.blocks where !new.isDisjoint(with: [block.blocker, block.blocked]) {
-        try await plant(block, now: now, in: change)
+        try plant(block, now: now, in: change)
       }
       for friendship in friends.friendships where !new.isDisjoint(with: friendship.between) {
-        try await plant(friendship, now: now, in: change)
+        try plant(friendship, now: now, in: change)
       }
-      for request in friends.requests { try await plant(request, now: now, in: change) }
+      for request in friends.requests { try plant(request, now: now, in: change) }
       for event in events { try await plant(event, linkKey: linkKey, zones: zones, now: now, in: change) }
       for (place, item) in inbox.enumerated() where new.contains(item.to) {
-        try await plant(item, at: place, zones: zones, now: now, in: change)
+        try plant(item, at: place, zones: zones, now: now, in: change)
       }
       let ids = people.map(\.id)
       for collection in Collection.allCases { change.touch(collection, ofUsersIn: "SELECT unnest(\(ids))") }

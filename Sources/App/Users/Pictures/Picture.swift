@@ -39,7 +39,7 @@ struct Picture: Sendable {
     // Another upload may have come before.
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
     guard present != digest else { return }
-    try await change.lockEvents(thatShow: user)
+    try change.lockEvents(thatShow: user)
     let url = "/pictures/\(key)"
     try await change.pipeline(
       """
@@ -59,7 +59,7 @@ struct Picture: Sendable {
   static func remove(of user: User.ID, in change: Change) async throws {
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     guard try await change.first("SELECT 1 FROM pictures WHERE user_id = \(user)") != nil else { return }
-    try await change.lockEvents(thatShow: user)
+    try change.lockEvents(thatShow: user)
     try await change.pipeline(
       "DELETE FROM pictures WHERE user_id = \(user)",
       "UPDATE users SET picture_url = NULL, updated_at = clock_timestamp() WHERE id = \(user)")

@@ -16,7 +16,7 @@ import Testing
       try await ServiceProcess.run(of: app) { other in
         let phones = [try await app.signUp("ana"), try await app.signUp("ben")]
         let places = [app, other]
-        try await app.service.change { try await Session.endEveryones(in: $0) }
+        try await app.service.change { try Session.endEveryones(in: $0) }
         for phone in phones {
           // A refresh reads the row, so it fails at once.
           #expect(try await phone.refresh().problem == "session-ended")
@@ -52,7 +52,7 @@ import Testing
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 1)
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_xid IS NOT NULL") == 0)
       // A worker finishes the cleanup that a command has left.
-      try await app.service.change { try await Session.endEveryones(in: $0) }
+      try await app.service.change { try Session.endEveryones(in: $0) }
       #expect(try await Session.purge(atMost: 100, in: app.service) == 1)
       #expect(try await app.value("SELECT count(*) FROM devices") == 0)
       #expect(try await endEveryones(app) == 0)
@@ -80,7 +80,7 @@ import Testing
           for place in 0..<9 {
             group.addTask {
               if place != 4 { return try await ana.signInAgain() }
-              try await app.service.change { try await Session.endEveryones(in: $0) }
+              try await app.service.change { try Session.endEveryones(in: $0) }
               return nil
             }
           }
