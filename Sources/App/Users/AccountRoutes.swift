@@ -8,7 +8,7 @@ import Postgres
 /// Routes to edit, export and delete the user's own account.
 struct AccountRoutes {
   let dependencies: Dependencies
-  private let exports = Export.Turns()
+  private let exports = PerUser(limit: 1)
 
   private var database: Database { dependencies.database }
 

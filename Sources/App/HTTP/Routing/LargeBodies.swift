@@ -1,6 +1,4 @@
 import Hummingbird
-import Postgres
-import Synchronization
 
 /// Limits how many requests of an operation with large bodies are in memory: some per user, and some in total.
 ///
@@ -19,14 +17,14 @@ final class LargeBodies: Sendable {
 
   let maximum: Int
   let refusals: Refusals
-  private let places: Operation.Body.Places
+  private let places: PerUser
   private let condition: (name: String, value: String)?
-  private let holders = Mutex<[User.ID: Int]>([:])
 
   /// Nil for an operation whose bodies have the usual size.
   init?(_ operation: Operation) {
     guard let body = operation.attributes.body, let places = body.places else { return nil }
-    (self.places, maximum, condition, refusals) = (places, body.maximum, body.condition, Refusals(of: operation))
+    (maximum, condition, refusals) = (body.maximum, body.condition, Refusals(of: operation))
+    self.places = PerUser(limit: places.perUser, total: places.inAll)
   }
 
   /// Whether a request may have a large body.
@@ -40,18 +38,20 @@ final class LargeBodies: Sendable {
 
   /// - Throws: one of the ``refusals``, before `body` begins.
   func hold<Value>(for user: User.ID, _ body: () async throws -> Value) async throws -> Value {
-    try holders.withLock { holders in
-      guard holders[user, default: 0] < places.perUser else { throw refusals.perUser }
-      guard holders.values.reduce(0, +) < places.inAll else { throw refusals.inAll }
-      holders[user, default: 0] += 1
-    }
-    defer {
-      holders.withLock { holders in
-        let rest = (holders[user] ?? 1) - 1
-        holders[user] = rest > 0 ? rest : nil
+    let place = try take(for: user)
+    defer { place.end() }
+    return try await body()
+  }
+
+  private func take(for user: User.ID) throws(AppError) -> PerUser.Place {
+    do {
+      return try places.take(for: user)
+    } catch {
+      switch error {
+      case .limit: throw refusals.perUser
+      case .total: throw refusals.inAll
       }
     }
-    return try await body()
   }
 }
 

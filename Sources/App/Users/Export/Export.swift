@@ -8,13 +8,18 @@ struct Export: Sendable {
   private let user: User.ID
   private let profile: String
   private let database: Database
-  private let turn: Turn
+  /// Each user gets one export at a time from this process, because it reads all of their data.
+  private let place: PerUser.Place
 
   static let pageLength = 500
 
   /// - Throws: ``AppError/sessionEnded`` if there is no account, or ``AppError/exportRunning``.
-  init(of user: User.ID, turns: Turns, in database: Database) async throws {
-    turn = try turns.begin(user)
+  init(of user: User.ID, turns: PerUser, in database: Database) async throws {
+    do {
+      place = try turns.take(for: user)
+    } catch {
+      throw AppError.exportRunning
+    }
     let row = try await database.slow.first(Section.profile.page(of: user, after: Section.profile.key.first))
     guard let row else { throw AppError.sessionEnded }
     self.user = user
@@ -49,7 +54,7 @@ struct Export: Sendable {
       throw AppError.sessionEnded
     }
     // A client that has the complete document may ask for the next one.
-    turn.end()
+    place.end()
     bytes.writeString("}")
     try await writer.write(bytes)
     try await writer.finish(nil)
