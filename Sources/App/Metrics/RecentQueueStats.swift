@@ -4,18 +4,14 @@ import Postgres
 actor RecentQueueStats {
   private static let lifetime = Duration.seconds(15)
 
-  private var reading: (task: Task<QueueStats, any Error>, at: ContinuousClock.Instant)?
+  private let flight = SingleFlight<QueueStats>()
+  private var recent: (stats: QueueStats, at: ContinuousClock.Instant)?
 
   func read(in database: Database) async throws -> QueueStats {
-    if let reading, .now < reading.at + Self.lifetime { return try await reading.task.value }
-    let task = Task { try await QueueStats.read(in: database) }
-    reading = (task, .now)
-    do {
-      return try await task.value
-    } catch {
-      // Failures are not cached.
-      if reading?.task == task { reading = nil }
-      throw error
-    }
+    if let recent, .now < recent.at + Self.lifetime { return recent.stats }
+    let now = ContinuousClock.now
+    let stats = try await flight.join { try await QueueStats.read(in: database) }.value
+    recent = (stats, now)
+    return stats
   }
 }

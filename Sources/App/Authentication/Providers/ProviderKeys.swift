@@ -31,7 +31,6 @@ final class ProviderKeys: Service {
     var failures = 0
     var nextFetch: ContinuousClock.Instant?
     var nextFetchForUnknown: ContinuousClock.Instant?
-    var fetch: Task<Void, Never>?
   }
 
   private let url: String
@@ -39,6 +38,7 @@ final class ProviderKeys: Service {
   private let timing: Timing
   private let logger: Logger
   private let state = Mutex(State())
+  private let flight = SingleFlight<Void>()
 
   init(url: String, client: HTTPClient, timing: Timing = Timing(), logger: Logger) {
     self.url = url
@@ -56,7 +56,7 @@ final class ProviderKeys: Service {
         await withTaskCancellationOrGracefulShutdownHandler {
           await fetch()
         } onCancelOrGracefulShutdown: {
-          self.state.withLock { $0.fetch }?.cancel()
+          self.flight.cancel()
         }
         continue
       }
@@ -72,35 +72,25 @@ final class ProviderKeys: Service {
   /// - Throws: ``AppError`` `provider-unavailable` while no key is known.
   func verifying(_ id: String) async throws -> JWTKeyCollection? {
     let now = timing.now()
-    let fetch = state.withLock { state -> Task<Void, Never>? in
+    let fetch = state.withLock { state -> Task<Void, any Error>? in
       if state.known?.ids.contains(id) == true { return nil }
-      if let fetch = state.fetch { return fetch }
-      if let next = state.nextFetchForUnknown, next > now { return nil }
-      state.nextFetchForUnknown = now + timing.unknownKeyPause
-      return begin(&state)
+      if !flight.isRunning {
+        if let next = state.nextFetchForUnknown, next > now { return nil }
+        state.nextFetchForUnknown = now + timing.unknownKeyPause
+      }
+      return flight.join(fetchOnce)
     }
-    await fetch?.value
+    _ = await fetch?.result
     guard let known = state.withLock({ $0.known }) else { throw AppError.providerUnavailable }
     return known.ids.contains(id) ? known.collection : nil
   }
 
   /// Fetches the keys. Callers that ask while a fetch is running wait for the same result.
   func fetch() async {
-    let fetch = state.withLock { state -> Task<Void, Never> in
-      if let fetch = state.fetch { return fetch }
-      return begin(&state)
-    }
-    await fetch.value
+    _ = await flight.join(fetchOnce).result
   }
 
-  private func begin(_ state: inout State) -> Task<Void, Never> {
-    // Not a child of the first request: if that request ends, the others still need the fetch.
-    let fetch = Task { await self.fetchOnce() }
-    state.fetch = fetch
-    return fetch
-  }
-
-  private func fetchOnce() async {
+  @Sendable private func fetchOnce() async {
     do {
       let (known, age) = try await download()
       let now = timing.now()
@@ -108,14 +98,12 @@ final class ProviderKeys: Service {
         state.known = known
         state.failures = 0
         state.nextFetch = now + age
-        state.fetch = nil
       }
     } catch {
       let now = timing.now()
       state.withLock { state in
         state.failures += 1
         state.nextFetch = now + min(Duration.seconds(1 << min(state.failures, 6)), timing.minimumAge)
-        state.fetch = nil
       }
       if Task.isCancelled { return }
       logger.warning("a provider's keys cannot be fetched", metadata: ["url": "\(url)", "error": "\(error)"])

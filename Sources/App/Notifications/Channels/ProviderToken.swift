@@ -11,7 +11,6 @@ final class ProviderToken: Sendable {
 
   private struct State {
     var current: (text: String, end: ContinuousClock.Instant)?
-    var making: Task<String, any Error>?
     /// Until then, no refused token is replaced.
     var nextReplacement: ContinuousClock.Instant?
   }
@@ -25,6 +24,7 @@ final class ProviderToken: Sendable {
   private let now: @Sendable () -> ContinuousClock.Instant
   private let make: @Sendable () async throws -> Made
   private let state = Mutex(State())
+  private let flight = SingleFlight<String>()
 
   /// - Parameter replacementPause: the minimum time between two tokens that replace refused ones. New tokens do not fix
   ///   a wrong key, and providers reject clients that make too many.
@@ -41,7 +41,7 @@ final class ProviderToken: Sendable {
     let now = self.now()
     let step = state.withLock { state -> Step in
       if let current = state.current, current.end > now { return .known(current.text) }
-      return .making(begin(&state))
+      return .making(flight.join(makeOne))
     }
     return try await text(step)
   }
@@ -51,11 +51,11 @@ final class ProviderToken: Sendable {
     let now = self.now()
     let step = state.withLock { state -> Step? in
       if let current = state.current, current.end > now, current.text != refused { return .known(current.text) }
-      if state.making == nil {
+      if !flight.isRunning {
         if let next = state.nextReplacement, next > now { return nil }
         state.nextReplacement = now + replacementPause
       }
-      return .making(begin(&state))
+      return .making(flight.join(makeOne))
     }
     guard let step else { return nil }
     return try await text(step)
@@ -68,26 +68,10 @@ final class ProviderToken: Sendable {
     }
   }
 
-  private func begin(_ state: inout State) -> Task<String, any Error> {
-    if let making = state.making { return making }
-    // Not a child task of the first caller: if that caller is cancelled, the others must still get the token.
-    let making = Task { try await self.makeOne() }
-    state.making = making
-    return making
-  }
-
-  private func makeOne() async throws -> String {
-    do {
-      let made = try await make()
-      let end = now() + made.lifetime
-      state.withLock { state in
-        state.current = (made.text, end)
-        state.making = nil
-      }
-      return made.text
-    } catch {
-      state.withLock { $0.making = nil }
-      throw error
-    }
+  @Sendable private func makeOne() async throws -> String {
+    let made = try await make()
+    let end = now() + made.lifetime
+    state.withLock { $0.current = (made.text, end) }
+    return made.text
   }
 }
