@@ -1,4 +1,5 @@
 import Foundation
+import NIOPosix
 import Synchronization
 
 /// A few threads that hash passwords. They are separate from the threads that serve requests, and have a lower
@@ -12,125 +13,61 @@ final class HashingThreads: Sendable {
   /// cost.
   static let maximumThreads = min(8, max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
 
-  private struct State {
-    var waiting: [Job] = []
-    var threads = 0
-    /// A moving average of how long a hash takes.
-    var seconds: Double
-
-    /// The number of waiting callers is limited. Machines and their load differ, so the limit follows from the average
-    /// duration of a hash.
-    var isFull: Bool {
-      let places = HashingThreads.maximumWait / max(seconds, 1e-6) * Double(HashingThreads.maximumThreads)
-      return Double(waiting.count) >= min(max(places, HashingThreads.minimumPlaces), HashingThreads.maximumPlaces)
-    }
-  }
-
-  private let state: Mutex<State>
+  private let pool = NIOThreadPool(numberOfThreads: maximumThreads)
+  /// One for each thread. The pool has no limit for those that wait, and no caller of it can give up.
+  private let seats = Seats(maximumThreads)
+  /// A moving average of how long a hash takes.
+  private let seconds: Mutex<Double>
 
   /// - Parameter seconds: the expected duration of a hash, until some have been made.
   init(expecting seconds: Double) {
-    state = Mutex(State(seconds: seconds))
+    self.seconds = Mutex(seconds)
   }
 
-  var isFull: Bool { state.withLock { $0.isFull } }
+  deinit { pool.shutdownGracefully { _ in } }
 
-  /// Waits for a thread and for its result. Cancelling the task ends the wait immediately; work that has not begun is
-  /// dropped.
+  /// How many callers may wait. Machines and their load differ, so the limit follows from the average duration of a
+  /// hash.
+  private var places: Int {
+    let seconds = seconds.withLock { max($0, 1e-6) }
+    let places = Self.maximumWait / seconds * Double(Self.maximumThreads)
+    return Int(min(max(places, Self.minimumPlaces), Self.maximumPlaces))
+  }
+
+  var isFull: Bool { seats.waiting >= places }
+
+  /// Waits for a thread and for its result. Cancelling the task ends the wait for a thread immediately, and the work is
+  /// dropped. Work that has begun is finished.
   ///
   /// - Throws: ``AppError/busy`` if too many callers wait already.
   func run(_ work: @escaping @Sendable () throws -> [UInt8]) async throws -> [UInt8] {
-    let job = Job(work)
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        guard job.begin(continuation) else { return }
-        if !add(job) { job.end(.failure(AppError.busy)) }
+    // The threads start with the first hash: most commands make none.
+    pool.start()
+    do {
+      return try await seats.hold(waitingAtMost: places) {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<[UInt8], any Error>) in
+          pool.submit { _ in continuation.resume(with: Result { try self.measure(work) }) }
+        }
       }
-    } onCancel: {
-      job.end(.failure(CancellationError()))
-      state.withLock { $0.waiting.removeAll { $0 === job } }
+    } catch is Seats.AreFull {
+      throw AppError.busy
     }
   }
 
-  /// False if there is no place left.
-  private func add(_ job: Job) -> Bool {
-    let (isAdded, isThreadWanted) = state.withLock { state -> (Bool, Bool) in
-      guard !state.isFull else { return (false, false) }
-      state.waiting.append(job)
-      guard state.threads < Self.maximumThreads else { return (true, false) }
-      state.threads += 1
-      return (true, true)
-    }
-    // A thread lives as long as there is work. Starting one costs almost nothing compared to a hash.
-    if isThreadWanted { Thread.detachNewThread { self.work() } }
-    return isAdded
-  }
-
-  private func work() {
+  private func measure(_ work: () throws -> [UInt8]) rethrows -> [UInt8] {
     #if os(Linux)
       // On Linux, this applies to the current thread only. Logins must not starve on a busy machine, so about a tenth
       // of a processor is left to them.
-      _ = nice(10)
+      _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, 10)
     #else
       Thread.current.qualityOfService = .utility
     #endif
-    while let job = next() {
-      let start = ContinuousClock.now
-      job.run()
-      let seconds = (ContinuousClock.now - start) / .seconds(1)
-      // A duration that includes the machine's sleep says nothing about the next hash.
-      state.withLock { $0.seconds += (min(seconds, Self.maximumWait) - $0.seconds) / 5 }
-    }
-  }
-
-  /// The job that has waited longest. Nil if none is waiting, and then the thread ends.
-  private func next() -> Job? {
-    state.withLock { state in
-      guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
-      state.threads -= 1
-      return nil
-    }
-  }
-}
-
-/// One caller's wait. It ends once, with a result or because the caller gives up.
-private final class Job: Sendable {
-  private enum State {
-    case new, ended
-    case waiting(CheckedContinuation<[UInt8], any Error>)
-  }
-
-  private let work: @Sendable () throws -> [UInt8]
-  private let state = Mutex(State.new)
-
-  init(_ work: @escaping @Sendable () throws -> [UInt8]) {
-    self.work = work
-  }
-
-  /// False if the caller has already given up.
-  func begin(_ continuation: CheckedContinuation<[UInt8], any Error>) -> Bool {
-    let isWanted = state.withLock { state in
-      guard case .new = state else { return false }
-      state = .waiting(continuation)
-      return true
-    }
-    if !isWanted { continuation.resume(throwing: CancellationError()) }
-    return isWanted
-  }
-
-  /// Does the work, unless the caller has given up.
-  func run() {
-    let isWanted = state.withLock { if case .waiting = $0 { true } else { false } }
-    if isWanted { end(Result { try work() }) }
-  }
-
-  func end(_ result: Result<[UInt8], any Error>) {
-    let waiting = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
-      defer { state = .ended }
-      if case .waiting(let continuation) = state { return continuation }
-      return nil
-    }
-    waiting?.resume(with: result)
+    let start = ContinuousClock.now
+    let result = try work()
+    let time = (ContinuousClock.now - start) / .seconds(1)
+    // A duration that includes the machine's sleep says nothing about the next hash.
+    seconds.withLock { $0 += (min(time, Self.maximumWait) - $0) / 5 }
+    return result
   }
 }
 

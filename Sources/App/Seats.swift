@@ -8,6 +8,8 @@ final class Seats: Sendable {
     var line = WaitingLine<Void>()
   }
 
+  struct AreFull: Error {}
+
   private let state: Mutex<State>
 
   init(_ count: Int) {
@@ -18,19 +20,25 @@ final class Seats: Sendable {
   var waiting: Int { state.withLock { $0.line.patientCount } }
 
   /// Runs `body` when a seat is free. Cancelling the task ends the wait immediately.
-  func hold<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+  ///
+  /// - Throws: ``AreFull`` if `limit` callers wait already.
+  func hold<Value: Sendable>(
+    waitingAtMost limit: Int = .max, _ body: () async throws -> Value
+  ) async throws -> Value {
     try Task.checkCancellation()
-    try await sit()
+    try await sit(waitingAtMost: limit)
     defer { leave() }
     return try await body()
   }
 
-  private func sit() async throws {
+  private func sit(waitingAtMost limit: Int) async throws {
     let turn = try state.withLock { state -> Reply<Void>? in
       guard state.free == 0 else {
         state.free -= 1
         return nil
       }
+      // The line's own count includes callers that have given up.
+      guard state.line.count < limit || state.line.patientCount < limit else { throw AreFull() }
       return try state.line.join()
     }
     try await turn?.value()

@@ -26,6 +26,7 @@ import Testing
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     #expect(seats.waiting == 2)
+    await #expect(throws: Seats.AreFull.self) { try await seats.hold(waitingAtMost: 2) {} }
     opener.finish()
     try await first.value
     let next = [await finished.next(), await finished.next()]
