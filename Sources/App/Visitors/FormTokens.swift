@@ -8,7 +8,6 @@ struct FormTokens: Sendable {
   /// In seconds.
   static let lifetime = 24 * 3600
   private static let label = "mf1"
-  private static let length = 40
 
   private let keys: SigningKeys
 
@@ -23,11 +22,7 @@ struct FormTokens: Sendable {
   }
 
   func token(for link: ShareLink.ID, _ visitor: Visitor.ID = .new(), at now: Timestamp = .now()) -> String? {
-    var content = Data()
-    withUnsafeBytes(of: link.rawValue.uuid) { content.append(contentsOf: $0) }
-    withUnsafeBytes(of: visitor.rawValue.uuid) { content.append(contentsOf: $0) }
-    withUnsafeBytes(of: now.microseconds.bigEndian) { content.append(contentsOf: $0) }
-    return keys.token(Self.label, content, kid: keys.signing.kid)
+    keys.token(Self.label, Data(packing: link, visitor, now.microseconds), kid: keys.signing.kid)
   }
 
   /// Deletes the ids of spent forms that have expired anyway.
@@ -39,15 +34,11 @@ struct FormTokens: Sendable {
 
   /// Nil unless one of the keys made the token.
   func read(_ token: String, at now: Timestamp = .now()) -> Content? {
-    guard token.utf8.count <= 200, let (_, content) = keys.read(token, Self.label), content.count == Self.length else {
-      return nil
-    }
-    return content.withUnsafeBytes { bytes in
-      let time = Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 32, as: Int64.self))
-      return Content(
-        link: ShareLink.ID(rawValue: UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))),
-        visitor: Visitor.ID(rawValue: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self))),
-        isExpired: Timestamp(microseconds: time).adding(seconds: Self.lifetime) < now)
-    }
+    guard token.utf8.count <= 200, let (_, content) = keys.read(token, Self.label),
+      let (link, visitor, time) = content.unpacked(as: ShareLink.ID.self, Visitor.ID.self, Int64.self)
+    else { return nil }
+    return Content(
+      link: link, visitor: visitor,
+      isExpired: Timestamp(microseconds: time).adding(seconds: Self.lifetime) < now)
   }
 }

@@ -115,13 +115,11 @@ struct MailToken: Sendable {
 
   /// `mm1.kid.id.mac`. The purpose is only in the MAC. Nil if there is no key with this id.
   static func text(of id: ID, for purpose: Purpose, kid: String, keys: SigningKeys) -> String? {
-    let content = withUnsafeBytes(of: id.rawValue.uuid) { Data($0) }
-    return keys.token(label, content, for: purpose.rawValue, kid: kid)
+    keys.token(label, Data(packing: id), for: purpose.rawValue, kid: kid)
   }
 
   private static func id(of text: String, for purpose: Purpose, keys: SigningKeys) -> ID? {
-    guard let (_, content) = keys.read(text, label, for: purpose.rawValue), content.count == 16 else { return nil }
-    return content.withUnsafeBytes { ID(rawValue: UUID(uuid: $0.loadUnaligned(as: uuid_t.self))) }
+    keys.read(text, label, for: purpose.rawValue)?.content.unpacked(as: ID.self)
   }
 
   /// The condition on `mail_tokens AS t` and `users AS u` for a valid token: it has not expired by the database's

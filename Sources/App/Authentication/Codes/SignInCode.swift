@@ -17,8 +17,7 @@ enum SignInCode {
   /// Nil if there is no key with this id.
   static func text(of id: MailToken.ID, kid: String, keys: SigningKeys) -> String? {
     guard let key = keys.derived(kid: kid, label: label) else { return nil }
-    let content = withUnsafeBytes(of: id.rawValue.uuid) { Data($0) }
-    let mac = Data(HMAC<SHA256>.authenticationCode(for: content, using: key))
+    let mac = Data(HMAC<SHA256>.authenticationCode(for: Data(packing: id), using: key))
     // 64 bits, so that no code is noticeably more likely than another.
     let number = mac.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
     let digits = String(number % 1_000_000)

@@ -21,7 +21,7 @@ struct IDTokens<Thing>: Sendable {
   /// Nil if the key is no longer configured. The link is then dead.
   func token(of id: Identifier<Thing>, kid: String) -> String? {
     guard let key = key(kid) else { return nil }
-    let content = Self.content(id)
+    let content = Data(packing: id)
     return (content + Self.mac(content, key)).base64URL
   }
 
@@ -30,7 +30,7 @@ struct IDTokens<Thing>: Sendable {
     guard token.utf8.count == 43, let bytes = Data(base64URL: token), bytes.count == 32, bytes.base64URL == token
     else { return nil }
     let (content, mac) = (Data(bytes.prefix(16)), Data(bytes.suffix(Self.macLength)))
-    let id = content.withUnsafeBytes { Identifier<Thing>(rawValue: UUID(uuid: $0.loadUnaligned(as: uuid_t.self))) }
+    guard let id = content.unpacked(as: Identifier<Thing>.self) else { return nil }
     return keys.first { Self.mac(content, $0.key).equalsInConstantTime(mac) }.map { (id: id, kid: $0.kid) }
   }
 
@@ -38,7 +38,7 @@ struct IDTokens<Thing>: Sendable {
   /// the MAC.
   func proof(of id: Identifier<Thing>, with text: String, kid: String) -> String? {
     guard let key = key(kid) else { return nil }
-    return Self.mac(Self.content(id) + Data(text.utf8), key).base64URL
+    return Self.mac(Data(packing: id) + Data(text.utf8), key).base64URL
   }
 
   func isProof(_ proof: String, of id: Identifier<Thing>, with text: String, kid: String) -> Bool {
@@ -47,8 +47,6 @@ struct IDTokens<Thing>: Sendable {
   }
 
   private func key(_ kid: String) -> SymmetricKey? { keys.first { $0.kid == kid }?.key }
-
-  private static func content(_ id: Identifier<Thing>) -> Data { withUnsafeBytes(of: id.rawValue.uuid) { Data($0) } }
 
   private static func mac(_ content: Data, _ key: SymmetricKey) -> Data {
     Data(HMAC<SHA256>.authenticationCode(for: content, using: key).prefix(macLength))

@@ -17,13 +17,7 @@ struct RefreshToken: Equatable, Sendable {
     return text
   }
 
-  private var content: Data {
-    var bytes = Data()
-    withUnsafeBytes(of: session.rawValue.uuid) { bytes.append(contentsOf: $0) }
-    withUnsafeBytes(of: Int64(counter).bigEndian) { bytes.append(contentsOf: $0) }
-    withUnsafeBytes(of: Int32(branch).bigEndian) { bytes.append(contentsOf: $0) }
-    return bytes
-  }
+  private var content: Data { Data(packing: session, Int64(counter), Int32(branch)) }
 
   init(session: Session.ID, counter: Int, branch: Int, kid: String) {
     self.session = session
@@ -38,15 +32,10 @@ struct RefreshToken: Equatable, Sendable {
 
   /// Nil unless one of the keys has signed it.
   init?(_ text: String, keys: SigningKeys) {
-    guard let (kid, content) = keys.read(text, Self.label), content.count == 28 else { return nil }
-    self.kid = kid
-    (session, counter, branch) = content.withUnsafeBytes { bytes in
-      (
-        Session.ID(rawValue: UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))),
-        Int(Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: Int64.self))),
-        Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 24, as: Int32.self)))
-      )
-    }
-    guard Self.counters.contains(counter), Self.branches.contains(branch) else { return nil }
+    guard let (kid, content) = keys.read(text, Self.label),
+      let (session, counter, branch) = content.unpacked(as: Session.ID.self, Int64.self, Int32.self)
+    else { return nil }
+    self.init(session: session, counter: Int(counter), branch: Int(branch), kid: kid)
+    guard Self.counters.contains(self.counter), Self.branches.contains(self.branch) else { return nil }
   }
 }

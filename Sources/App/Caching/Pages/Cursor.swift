@@ -16,12 +16,7 @@ struct Cursor: Sendable, Equatable {
   }
 
   var text: String {
-    var bytes = Data([list.rawValue])
-    for number in [stamp?.microseconds ?? .min, time.microseconds] {
-      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-    withUnsafeBytes(of: id.uuid) { bytes.append(contentsOf: $0) }
-    return bytes.base64URL
+    Data(packing: list.rawValue, stamp?.microseconds ?? .min, time.microseconds, id).base64URL
   }
 
   init(list: ListName, stamp: Timestamp?, time: Timestamp, id: UUID) {
@@ -32,22 +27,13 @@ struct Cursor: Sendable, Equatable {
   }
 
   init?(_ text: String) {
-    guard let bytes = Data(base64URL: text), bytes.count == 33, let list = ListName(rawValue: bytes[0]) else {
-      return nil
-    }
-    let (stamp, time, id) = bytes.withUnsafeBytes { bytes in
-      (
-        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1, as: Int64.self)),
-        Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 9, as: Int64.self)),
-        UUID(uuid: bytes.loadUnaligned(fromByteOffset: 17, as: uuid_t.self))
-      )
-    }
-    guard Timestamp.years1To9999.contains(time), stamp == .min || Timestamp.years1To9999.contains(stamp) else {
-      return nil
-    }
-    self.list = list
-    self.stamp = stamp == .min ? nil : Timestamp(microseconds: stamp)
-    self.time = Timestamp(microseconds: time)
-    self.id = id
+    guard let bytes = Data(base64URL: text),
+      let (name, stamp, time, id) = bytes.unpacked(as: UInt8.self, Int64.self, Int64.self, UUID.self),
+      let list = ListName(rawValue: name), Timestamp.years1To9999.contains(time),
+      stamp == .min || Timestamp.years1To9999.contains(stamp)
+    else { return nil }
+    self.init(
+      list: list, stamp: stamp == .min ? nil : Timestamp(microseconds: stamp), time: Timestamp(microseconds: time),
+      id: id)
   }
 }

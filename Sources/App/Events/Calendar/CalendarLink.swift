@@ -19,8 +19,7 @@ struct CalendarLink: Sendable {
   /// It is made with the current signing key, so it changes after a rotation. Both names work until the old key is
   /// removed.
   func file(keys: SigningKeys) throws -> String {
-    let content = withUnsafeBytes(of: id.rawValue.uuid) { Data($0) }
-    guard let token = keys.token(Self.label, content, kid: keys.signing.kid) else {
+    guard let token = keys.token(Self.label, Data(packing: id), kid: keys.signing.kid) else {
       throw AppError.calendarLinkNotFound
     }
     return token + Self.ending
@@ -29,10 +28,8 @@ struct CalendarLink: Sendable {
   /// The id in a file's name; nil unless one of the keys has signed it. Reads nothing from the database.
   static func id(of file: String, keys: SigningKeys) -> ID? {
     // Every token is shorter.
-    guard file.utf8.count <= 200, file.hasSuffix(ending),
-      let (_, content) = keys.read(String(file.dropLast(ending.count)), label), content.count == 16
-    else { return nil }
-    return content.withUnsafeBytes { ID(rawValue: UUID(uuid: $0.loadUnaligned(as: uuid_t.self))) }
+    guard file.utf8.count <= 200, file.hasSuffix(ending) else { return nil }
+    return keys.read(String(file.dropLast(ending.count)), label)?.content.unpacked(as: ID.self)
   }
 
   // MARK: Verbs
