@@ -31,16 +31,16 @@ extension Guest {
   static func answeredAt(
     _ event: Event.ID, from old: Invitation.Status? = nil, to new: Invitation.Status
   ) -> SQL {
-    switch (old, new) {
-    case (.waitlisted, .waitlisted): "answered_at"
-    case (_, .waitlisted):
+    switch new {
+    case .waitlisted where old == .waitlisted: "answered_at"
+    case .waitlisted:
       """
       greatest(clock_timestamp(), (
         SELECT max(answered_at) + interval '1 microsecond' FROM event_guests
         WHERE event_id = \(event) AND status = 'waitlisted'
       ))
       """
-    default: "clock_timestamp()"
+    case .invited, .going, .maybe, .declined, .pending: "clock_timestamp()"
     }
   }
 }

@@ -69,7 +69,9 @@ extension Write {
     switch self {
     case .createEvent(_, let id): id.rawValue
     case .sendRequest(_, let id): id.rawValue
-    default: nil
+    case .answer, .acceptRequest, .declineRequest, .cancelRequest, .endFriendship, .block, .unblock, .editEvent,
+      .cancelEvent, .invite, .withdraw, .markRead, .markAllRead, .editProfile, .setPreferences:
+      nil
     }
   }
 

@@ -36,7 +36,9 @@ import Testing
     #expect(json["type"] == .string("unavailable"))
     let refused = try report(
       MusterError.refused(
-        Problem(type: .alreadyFriends, title: "Conflict", status: 409, detail: "You are friends.", requestId: "5f3a")))
+        Problem(
+          type: .alreadyFriends, title: "Conflict", status: 409, detail: "You are already friends.", requestId: "5f3a"))
+    )
     #expect(refused.text(asJSON: false) == "musterctl: You are already friends.")
     let problem = try JSONDecoder.muster().decode(Problem.self, from: Data(refused.text(asJSON: true).utf8))
     #expect(problem.type == .alreadyFriends && problem.requestId == "5f3a")

@@ -21,7 +21,7 @@ import Testing
       try await wrong.waitForOutput("Password: ")
       wrong.type("not this\n")
       #expect(try await wrong.exitStatus() == 1)
-      #expect(wrong.output.hasSuffix("musterctl: No account has this login and password.\n"))
+      #expect(wrong.output.hasSuffix("musterctl: There is no account with this login and password.\n"))
       #expect(try await demo.ctl(["whoami"], as: "ben").status == 3)
     }
   }

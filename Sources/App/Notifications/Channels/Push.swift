@@ -34,7 +34,10 @@ extension Push {
   var interruptionLevel: String {
     switch Notice.Kind(rawValue: type) {
     case .eventReminder, .eventCancelled, .sessionRevoked, .accountClaimed: "time-sensitive"
-    default: "active"
+    case .friendRequest, .friendAccepted, .eventInvited, .eventUpdated, .invitationWithdrawn, .invitationAnswered,
+      .waitlistPromoted, .hostOffered, .hostAdded, .answerMerged, .answerProposed, .answerSet, .answerReminder,
+      .guestAnswered, .approvalRequested, nil:
+      "active"
     }
   }
 
@@ -49,7 +52,9 @@ extension Push {
       if members["count"] != nil { return "visitors:\(subject)" }
       guard case .string(let guest)? = members["guestId"] ?? members["userId"] else { return nil }
       return "\(subject)\(guest)".replacing("-", with: "")
-    default: return nil
+    case .friendRequest, .friendAccepted, .eventCancelled, .waitlistPromoted, .eventReminder, .hostOffered, .hostAdded,
+      .answerMerged, .answerProposed, .answerSet, .answerReminder, .sessionRevoked, .accountClaimed, nil:
+      return nil
     }
   }
 

@@ -128,7 +128,8 @@ extension DemoSeed {
       return .approvalRequested(
         id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, with: visitor.plusOnes ?? 0)
     case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, zones: zones, now: now).startTime)
-    default: throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
+    case .friendRequest, .friendAccepted, .accountClaimed, .sessionRevoked, .invitationWithdrawn:
+      throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
     }
   }
 
