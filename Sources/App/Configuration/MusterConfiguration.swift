@@ -2,6 +2,8 @@ import Foundation
 import Logging
 import Postgres
 
+private let names = Variable.table
+
 /// The configuration, read once from the environment. ``Variable`` describes each value.
 public struct MusterConfiguration: Sendable {
   /// The program to configure. Each program needs different variables.
@@ -89,8 +91,8 @@ public struct MusterConfiguration: Sendable {
 
   /// Generated keys for programs that do not use them, and the published keys of `dev`.
   private static func defaults(for program: Program) -> [String: String] {
-    let (access, refresh) = (Variable.accessTokenKeys.name, Variable.refreshTokenKeys.name)
-    let address = Variable.addressKeys.name
+    let (access, refresh) = (names.accessTokenKeys.name, names.refreshTokenKeys.name)
+    let address = names.addressKeys.name
     return switch program {
     case .serve: [:]
     // The worker opens what the service has sealed with refresh token keys, but signs no access tokens.
@@ -107,7 +109,7 @@ public struct MusterConfiguration: Sendable {
   private func check(for program: Program) throws(Problem) {
     if program == .serve, publicURL == nil {
       // If two processes had different URLs, one stamp would stand for two contents.
-      throw Problem("\(Variable.publicURL.name) is not set: it must be \(Self.publicURLForm)")
+      throw Problem("\(names.publicURL.name) is not set: it must be \(Self.publicURLForm)")
     }
     if program == .serve || program == .worker { try refusePublishedKeys() }
   }
@@ -120,8 +122,8 @@ public struct MusterConfiguration: Sendable {
   /// - Throws: ``Problem`` if the configuration ``hasPublishedKeys``.
   public func refusePublishedKeys() throws(Problem) {
     for (keys, variable) in [
-      (accessTokenKeys, Variable.accessTokenKeys), (refreshTokenKeys, Variable.refreshTokenKeys),
-      (addressKeys, Variable.addressKeys),
+      (accessTokenKeys, names.accessTokenKeys), (refreshTokenKeys, names.refreshTokenKeys),
+      (addressKeys, names.addressKeys),
     ] where keys.arePublished {
       throw Problem("\(variable.name) has the published key of `muster dev`: run `muster keys` for a secret one")
     }
@@ -145,39 +147,41 @@ extension MusterConfiguration {
 
   fileprivate init(_ variables: Variables) throws {
     databaseURL = try Self.databaseURL(variables)
-    databaseRole = try variables.parsed(.databaseRole, "the name of a role, of at most 63 bytes") {
+    databaseRole = try variables.parsed(names.databaseRole, "the name of a role, of at most 63 bytes") {
       (1...63).contains($0.utf8.count) ? $0 : nil
     }
-    accessTokenKeys = try variables.keys(.accessTokenKeys)
-    refreshTokenKeys = try variables.keys(.refreshTokenKeys)
-    addressKeys = try variables.keys(.addressKeys)
-    publicURL = try variables.parsed(.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
+    accessTokenKeys = try variables.keys(names.accessTokenKeys)
+    refreshTokenKeys = try variables.keys(names.refreshTokenKeys)
+    addressKeys = try variables.keys(names.addressKeys)
+    publicURL = try variables.parsed(names.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
     let origins = "origins like https://app.example.com,http://localhost:3000, or *"
-    cors = try variables.parsed(.corsOrigins, origins) { CORS($0) }
-    accessTokenSeconds = try variables.number(.accessTokenSeconds, in: 1...86_400)
-    poolSize = try variables.number(.poolSize, in: 1...1000)
-    isBehindPooler = try variables.isOn(.isBehindPooler)
-    maximumConnections = try variables.parsed(.maximumConnections, "a whole number from 1 to 1000000") {
+    cors = try variables.parsed(names.corsOrigins, origins) { CORS($0) }
+    accessTokenSeconds = try variables.number(names.accessTokenSeconds, in: 1...86_400)
+    poolSize = try variables.number(names.poolSize, in: 1...1000)
+    isBehindPooler = try variables.isOn(names.isBehindPooler)
+    maximumConnections = try variables.parsed(names.maximumConnections, "a whole number from 1 to 1000000") {
       Int($0, in: 1...1_000_000)
     }
-    connectionsPerAddress = try variables.number(.connectionsPerAddress, in: 0...1_000_000)
-    drainSeconds = try variables.number(.drainSeconds, in: 0...300)
-    zoneFolder = try variables.text(.zoneFolder) ?? ZoneDatabase.usualFolder
+    connectionsPerAddress = try variables.number(names.connectionsPerAddress, in: 0...1_000_000)
+    drainSeconds = try variables.number(names.drainSeconds, in: 0...300)
+    zoneFolder = try variables.text(names.zoneFolder) ?? ZoneDatabase.usualFolder
     let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
-    trustedProxies = try variables.parsed(.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
-    isThrottling = try variables.isOn(.isThrottling)
-    isLimitingRates = try variables.isOn(.isLimitingRates)
-    scrypt = try variables.value(.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
-    logsAllRequests = try variables.value(.logsRequests, "failures or all") { ["failures": false, "all": true][$0] }
-    logsAddresses = try variables.isOn(.logsAddresses)
+    trustedProxies = try variables.parsed(names.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
+    isThrottling = try variables.isOn(names.isThrottling)
+    isLimitingRates = try variables.isOn(names.isLimitingRates)
+    scrypt = try variables.value(names.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
+    logsAllRequests = try variables.value(names.logsRequests, "failures or all") {
+      ["failures": false, "all": true][$0]
+    }
+    logsAddresses = try variables.isOn(names.logsAddresses)
     let listening = "host:port, like 127.0.0.1:9464, or off"
-    metrics = try variables.parsed(.metrics, listening) { MetricsListening($0) } ?? .byDefault
-    mailsVisitors = try variables.isOn(.mailsVisitors)
-    allowsPrivateWebhooks = try variables.isOn(.allowsPrivateWebhooks)
+    metrics = try variables.parsed(names.metrics, listening) { MetricsListening($0) } ?? .byDefault
+    mailsVisitors = try variables.isOn(names.mailsVisitors)
+    allowsPrivateWebhooks = try variables.isOn(names.allowsPrivateWebhooks)
     mailWebhook = try Self.mailWebhook(variables, allowsPlainHTTP: allowsPrivateWebhooks)
-    trustedCertificates = try variables.text(.trustedCertificates)
-    apple = try Self.provider(Variable.apple, variables)
-    google = try Self.provider(Variable.google, variables)
+    trustedCertificates = try variables.text(names.trustedCertificates)
+    apple = try Self.provider(names.apple, variables)
+    google = try Self.provider(names.google, variables)
     appleGrants = try Self.appleGrants(variables)
     apns = try Self.apns(variables)
     fcm = try Self.fcm(variables)
@@ -186,19 +190,21 @@ extension MusterConfiguration {
 
   private static func databaseURL(_ variables: Variables) throws -> String {
     let form = "a libpq URI such as postgresql://user@host/muster"
-    let url = try variables.required(.databaseURL, hint: form)
+    let url = try variables.required(names.databaseURL, hint: form)
     // The URL is not quoted, because it may contain a password.
     guard Database.Configuration(url: url).isWellFormed else {
-      throw Problem("\(Variable.databaseURL.name) must be \(form), but is not")
+      throw Problem("\(names.databaseURL.name) must be \(form), but is not")
     }
     return url
   }
 
   /// Neither value is quoted, because a URL may also contain a password.
   private static func mailWebhook(_ variables: Variables, allowsPlainHTTP: Bool) throws -> MailWebhook? {
-    let secret = try variables.parsed(.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") { WebhookSecret($0) }
-    let form = "an https URL, or an http one with \(Variable.allowsPrivateWebhooks.name)=on"
-    let address = try variables.parsed(.mailWebhook, form) { text -> String? in
+    let secret = try variables.parsed(names.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") {
+      WebhookSecret($0)
+    }
+    let form = "an https URL, or an http one with \(names.allowsPrivateWebhooks.name)=on"
+    let address = try variables.parsed(names.mailWebhook, form) { text -> String? in
       guard let url = URL(string: text), let scheme = url.scheme, url.host()?.isEmpty == false,
         scheme == "https" || scheme == "http" && allowsPlainHTTP
       else { return nil }
@@ -206,19 +212,20 @@ extension MusterConfiguration {
     }
     guard let address else { return nil }
     guard let secret else {
-      throw Problem("\(Variable.mailWebhookSecret.name) is not set: \(Variable.mailWebhook.name) requires it")
+      throw Problem(
+        "\(names.mailWebhookSecret.name) is not set: \(names.mailWebhook.name) requires it")
     }
     return MailWebhook(url: address, secret: secret)
   }
 
   private static func certificate(_ variables: Variables) throws -> ServerCertificate? {
-    switch (try variables.text(.tlsCertificate), try variables.text(.tlsKey)) {
+    switch (try variables.text(names.tlsCertificate), try variables.text(names.tlsKey)) {
     case (nil, nil): return nil
     case (let certificate?, let key?): return try ServerCertificate(certificateFile: certificate, keyFile: key)
     case (nil, _):
-      throw Problem("\(Variable.tlsCertificate.name) is not set: \(Variable.tlsKey.name) requires it")
+      throw Problem("\(names.tlsCertificate.name) is not set: \(names.tlsKey.name) requires it")
     case (_, nil):
-      throw Problem("\(Variable.tlsKey.name) is not set: \(Variable.tlsCertificate.name) requires it")
+      throw Problem("\(names.tlsKey.name) is not set: \(names.tlsCertificate.name) requires it")
     }
   }
 }

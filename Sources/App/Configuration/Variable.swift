@@ -26,148 +26,145 @@ public struct Variable: Sendable {
 
   var fileName: String { name + "_FILE" }
 
-  // MARK: The service
+  /// All variables, in the order of `--help` and of the guide.
+  struct Table: Sendable {
+    // MARK: The service
 
-  static let databaseURL = secret(
-    "DATABASE_URL", without: "required",
-    "the database: a libpq URI or `key=value` pairs; of several hosts, the first that accepts writes is used")
-  static let databaseRole = Variable(
-    "MUSTER_DATABASE_ROLE",
-    "the role of `serve` and `worker`, if it is not the owner of the tables: `muster migrate` grants it their rights")
-  static let accessTokenKeys = secret(
-    "MUSTER_ACCESS_TOKEN_KEYS", without: "required by `serve`",
-    "`kid:base64,...`, at least 32 bytes each: the first signs access tokens, all verify; `muster keys` prints one")
-  static let refreshTokenKeys = secret(
-    "MUSTER_REFRESH_TOKEN_KEYS", without: "required by `serve` and `worker`",
-    "the same for refresh tokens, and for tokens in mails")
-  static let addressKeys = secret(
-    "MUSTER_ADDRESS_KEYS", without: "required by `serve` and `worker`",
-    "the same for fingerprints of e-mail addresses that opted out of mails: put new keys in front, and never remove one"
-  )
-  static let publicURL = Variable(
-    "MUSTER_PUBLIC_URL", without: "required by `serve`",
-    "the service's URL for clients, such as `https://api.example.com`: each `pictureUrl` begins with it")
-  static let tlsCertificate = Variable(
-    "MUSTER_TLS_CERTIFICATE",
-    "the path of a PEM file with the certificate and its chain: `serve` then speaks HTTPS; read again when it changes")
-  static let tlsKey = Variable(
-    "MUSTER_TLS_KEY", without: "required with `MUSTER_TLS_CERTIFICATE`", "the path of a PEM file with its key")
-  static let corsOrigins = Variable(
-    "MUSTER_CORS_ORIGINS",
-    "comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for all")
-  static let accessTokenSeconds = Variable(
-    "MUSTER_ACCESS_TOKEN_SECONDS", "900", "how many seconds an access token is valid: 1 to 86400")
-  static let poolSize = Variable(
-    "MUSTER_POOL_SIZE", "16", "database connections for transactions, per process: 1 to 1000")
-  static let isBehindPooler = Variable(
-    "MUSTER_PGBOUNCER", "off", "`on` if `DATABASE_URL` points to PgBouncer in transaction mode")
-  static let maximumConnections = Variable(
-    "MUSTER_MAX_CONNECTIONS", without: "the limit of open files, minus a reserve",
-    "the maximum number of client connections; further ones are refused")
-  static let connectionsPerAddress = Variable(
-    "MUSTER_CONNECTIONS_PER_ADDRESS", "256",
-    "the same per IPv4 address or IPv6 /64; `0` for no limit; trusted proxies are exempt")
-  static let drainSeconds = Variable(
-    "MUSTER_DRAIN_SECONDS", "0",
-    "how many seconds `serve` keeps accepting after SIGTERM, while `/health/ready` returns 503: 0 to 300")
-  static let trustedProxies = Variable(
-    "MUSTER_TRUSTED_PROXIES", "comma-separated addresses and CIDR blocks whose `X-Forwarded-For` is trusted")
-  static let isLimitingRates = Variable(
-    "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
-  static let isThrottling = Variable(
-    "MUSTER_THROTTLING", "on",
-    "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests, reports and mails to strangers"
-  )
-  static let scrypt = Variable(
-    "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
+    let databaseURL = Variable.secret(
+      "DATABASE_URL", without: "required",
+      "the database: a libpq URI or `key=value` pairs; of several hosts, the first that accepts writes is used")
+    let databaseRole = Variable(
+      "MUSTER_DATABASE_ROLE",
+      "the role of `serve` and `worker`, if it is not the owner of the tables: `muster migrate` grants it their rights")
+    let accessTokenKeys = Variable.secret(
+      "MUSTER_ACCESS_TOKEN_KEYS", without: "required by `serve`",
+      "`kid:base64,...`, at least 32 bytes each: the first signs access tokens, all verify; `muster keys` prints one")
+    let refreshTokenKeys = Variable.secret(
+      "MUSTER_REFRESH_TOKEN_KEYS", without: "required by `serve` and `worker`",
+      "the same for refresh tokens, and for tokens in mails")
+    let addressKeys = Variable.secret(
+      "MUSTER_ADDRESS_KEYS", without: "required by `serve` and `worker`",
+      "the same for fingerprints of e-mail addresses that opted out of mails: put new keys in front, and never remove one"
+    )
+    let publicURL = Variable(
+      "MUSTER_PUBLIC_URL", without: "required by `serve`",
+      "the service's URL for clients, such as `https://api.example.com`: each `pictureUrl` begins with it")
+    let tlsCertificate = Variable(
+      "MUSTER_TLS_CERTIFICATE",
+      "the path of a PEM file with the certificate and its chain: `serve` then speaks HTTPS; read again when it changes"
+    )
+    let tlsKey = Variable(
+      "MUSTER_TLS_KEY", without: "required with `MUSTER_TLS_CERTIFICATE`", "the path of a PEM file with its key")
+    let corsOrigins = Variable(
+      "MUSTER_CORS_ORIGINS",
+      "comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for all")
+    let accessTokenSeconds = Variable(
+      "MUSTER_ACCESS_TOKEN_SECONDS", "900", "how many seconds an access token is valid: 1 to 86400")
+    let poolSize = Variable(
+      "MUSTER_POOL_SIZE", "16", "database connections for transactions, per process: 1 to 1000")
+    let isBehindPooler = Variable(
+      "MUSTER_PGBOUNCER", "off", "`on` if `DATABASE_URL` points to PgBouncer in transaction mode")
+    let maximumConnections = Variable(
+      "MUSTER_MAX_CONNECTIONS", without: "the limit of open files, minus a reserve",
+      "the maximum number of client connections; further ones are refused")
+    let connectionsPerAddress = Variable(
+      "MUSTER_CONNECTIONS_PER_ADDRESS", "256",
+      "the same per IPv4 address or IPv6 /64; `0` for no limit; trusted proxies are exempt")
+    let drainSeconds = Variable(
+      "MUSTER_DRAIN_SECONDS", "0",
+      "how many seconds `serve` keeps accepting after SIGTERM, while `/health/ready` returns 503: 0 to 300")
+    let trustedProxies = Variable(
+      "MUSTER_TRUSTED_PROXIES", "comma-separated addresses and CIDR blocks whose `X-Forwarded-For` is trusted")
+    let isLimitingRates = Variable(
+      "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
+    let isThrottling = Variable(
+      "MUSTER_THROTTLING", "on",
+      "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests, reports and mails to strangers"
+    )
+    let scrypt = Variable(
+      "MUSTER_SCRYPT", "ln=15,r=8,p=3", "the cost of hashing a password, at most 256 MiB each; never lower it")
 
-  static let zoneFolder = Variable(
-    "MUSTER_TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
+    let zoneFolder = Variable(
+      "MUSTER_TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
 
-  // MARK: Logs and metrics
+    // MARK: Logs and metrics
 
-  static let logsRequests = Variable(
-    "MUSTER_LOG_REQUESTS", "failures", "which requests are logged: `failures` (500 and above) or `all`")
-  static let logsAddresses = Variable(
-    "MUSTER_LOG_ADDRESSES", "off", "`on` adds the client's address to each logged request")
-  static let metrics = Variable(
-    "MUSTER_METRICS_LISTEN", without: "`127.0.0.1:9464`, for `worker` `127.0.0.1:9465`",
-    "`host:port` for `/metrics`, or `off`; if the default port is in use, the process only logs a warning")
+    let logsRequests = Variable(
+      "MUSTER_LOG_REQUESTS", "failures", "which requests are logged: `failures` (500 and above) or `all`")
+    let logsAddresses = Variable(
+      "MUSTER_LOG_ADDRESSES", "off", "`on` adds the client's address to each logged request")
+    let metrics = Variable(
+      "MUSTER_METRICS_LISTEN", without: "`127.0.0.1:9464`, for `worker` `127.0.0.1:9465`",
+      "`host:port` for `/metrics`, or `off`; if the default port is in use, the process only logs a warning")
 
-  // MARK: Mails and webhooks
+    // MARK: Mails and webhooks
 
-  static let mailWebhook = secret(
-    "MUSTER_MAIL_WEBHOOK", "an https URL to which `worker` posts mails; without it, they wait in the queue")
-  static let mailWebhookSecret = secret(
-    "MUSTER_MAIL_WEBHOOK_SECRET", without: "required with `MUSTER_MAIL_WEBHOOK`",
-    "signs mails: `whsec_` and 24 to 64 bytes in base64")
-  static let mailsVisitors = Variable(
-    "MUSTER_VISITOR_MAILS", "on", "`off`: visitors get no mails, and forms ask for no e-mail address")
-  static let allowsPrivateWebhooks = Variable(
-    "MUSTER_WEBHOOK_ALLOW_PRIVATE", "off", "`on` allows webhooks with plain http or private addresses")
-  static let trustedCertificates = Variable(
-    "MUSTER_TRUSTED_CERTIFICATES", "a PEM file of certificates to trust in addition to the system's")
+    let mailWebhook = Variable.secret(
+      "MUSTER_MAIL_WEBHOOK", "an https URL to which `worker` posts mails; without it, they wait in the queue")
+    let mailWebhookSecret = Variable.secret(
+      "MUSTER_MAIL_WEBHOOK_SECRET", without: "required with `MUSTER_MAIL_WEBHOOK`",
+      "signs mails: `whsec_` and 24 to 64 bytes in base64")
+    let mailsVisitors = Variable(
+      "MUSTER_VISITOR_MAILS", "on", "`off`: visitors get no mails, and forms ask for no e-mail address")
+    let allowsPrivateWebhooks = Variable(
+      "MUSTER_WEBHOOK_ALLOW_PRIVATE", "off", "`on` allows webhooks with plain http or private addresses")
+    let trustedCertificates = Variable(
+      "MUSTER_TRUSTED_CERTIFICATES", "a PEM file of certificates to trust in addition to the system's")
 
-  // MARK: Signing in with Apple and Google
+    // MARK: Signing in with Apple and Google
 
-  static let apple = Provider(
-    clientIDs: Variable("MUSTER_APPLE_CLIENT_IDS", "comma-separated ids of the apps that may sign in with Apple"),
-    keysURL: Variable(
-      "MUSTER_APPLE_KEYS_URL", "https://appleid.apple.com/auth/keys", "the URL of Apple's public keys"))
-  static let google = Provider(
-    clientIDs: Variable("MUSTER_GOOGLE_CLIENT_IDS", "comma-separated ids of the apps that may sign in with Google"),
-    keysURL: Variable(
-      "MUSTER_GOOGLE_KEYS_URL", "https://www.googleapis.com/oauth2/v3/certs", "the URL of Google's public keys"))
-  static let appleKey = AppleKey("APPLE", "Apple's key to revoke its grants when accounts are deleted")
-  static let appleTokenURL = Variable(
-    "MUSTER_APPLE_TOKEN_URL", "https://appleid.apple.com/auth/token", "the URL that issues Apple's grants")
-  static let appleRevokeURL = Variable(
-    "MUSTER_APPLE_REVOKE_URL", "https://appleid.apple.com/auth/revoke", "the URL that revokes Apple's grants")
+    let apple = Provider(
+      clientIDs: Variable("MUSTER_APPLE_CLIENT_IDS", "comma-separated ids of the apps that may sign in with Apple"),
+      keysURL: Variable(
+        "MUSTER_APPLE_KEYS_URL", "https://appleid.apple.com/auth/keys", "the URL of Apple's public keys"))
+    let google = Provider(
+      clientIDs: Variable("MUSTER_GOOGLE_CLIENT_IDS", "comma-separated ids of the apps that may sign in with Google"),
+      keysURL: Variable(
+        "MUSTER_GOOGLE_KEYS_URL", "https://www.googleapis.com/oauth2/v3/certs", "the URL of Google's public keys"))
+    let appleKey = AppleKey("APPLE", "Apple's key to revoke its grants when accounts are deleted")
+    let appleTokenURL = Variable(
+      "MUSTER_APPLE_TOKEN_URL", "https://appleid.apple.com/auth/token", "the URL that issues Apple's grants")
+    let appleRevokeURL = Variable(
+      "MUSTER_APPLE_REVOKE_URL", "https://appleid.apple.com/auth/revoke", "the URL that revokes Apple's grants")
 
-  // MARK: Push notifications
+    // MARK: Push notifications
 
-  static let apnsKey = AppleKey("APNS", "Apple's key to push to iOS devices")
-  static let apnsTopic = Variable("MUSTER_APNS_TOPIC", "the app's id for iOS devices that register without one")
-  static let apnsURL = Variable(
-    "MUSTER_APNS_URL", "https://api.push.apple.com", "Apple's push service, for apps from the App Store")
-  static let apnsSandboxURL = Variable(
-    "MUSTER_APNS_SANDBOX_URL", "https://api.sandbox.push.apple.com", "the same for apps in development")
-  static let fcmServiceAccount = secret(
-    "MUSTER_FCM_SERVICE_ACCOUNT",
-    "Google's key to push to Android devices: the JSON of a service account key, or the path of a file with it")
-  static let fcmURL = Variable("MUSTER_FCM_URL", "https://fcm.googleapis.com", "Google's push service")
+    let apnsKey = AppleKey("APNS", "Apple's key to push to iOS devices")
+    let apnsTopic = Variable("MUSTER_APNS_TOPIC", "the app's id for iOS devices that register without one")
+    let apnsURL = Variable(
+      "MUSTER_APNS_URL", "https://api.push.apple.com", "Apple's push service, for apps from the App Store")
+    let apnsSandboxURL = Variable(
+      "MUSTER_APNS_SANDBOX_URL", "https://api.sandbox.push.apple.com", "the same for apps in development")
+    let fcmServiceAccount = Variable.secret(
+      "MUSTER_FCM_SERVICE_ACCOUNT",
+      "Google's key to push to Android devices: the JSON of a service account key, or the path of a file with it")
+    let fcmURL = Variable("MUSTER_FCM_URL", "https://fcm.googleapis.com", "Google's push service")
 
-  // MARK: Share links
+    // MARK: Share links
 
-  static let appleAppIDs = Variable(
-    "MUSTER_APPLE_APP_IDS",
-    "comma-separated ids of the iOS apps that open share links, like `ABCDE12345.com.example.app`")
-  static let androidPackage = Variable(
-    "MUSTER_ANDROID_PACKAGE", "the package of the Android app that opens share links, like `com.example.app`")
-  static let androidFingerprints = Variable(
-    "MUSTER_ANDROID_FINGERPRINTS", without: "required with `MUSTER_ANDROID_PACKAGE`",
-    "comma-separated SHA-256 fingerprints of its certificates, in upper case with colons")
+    let appleAppIDs = Variable(
+      "MUSTER_APPLE_APP_IDS",
+      "comma-separated ids of the iOS apps that open share links, like `ABCDE12345.com.example.app`")
+    let androidPackage = Variable(
+      "MUSTER_ANDROID_PACKAGE", "the package of the Android app that opens share links, like `com.example.app`")
+    let androidFingerprints = Variable(
+      "MUSTER_ANDROID_FINGERPRINTS", without: "required with `MUSTER_ANDROID_PACKAGE`",
+      "comma-separated SHA-256 fingerprints of its certificates, in upper case with colons")
 
-  // MARK: `muster dev`
+    // MARK: `muster dev`
 
-  static let postgresPrograms = Variable(
-    "MUSTER_PG_BIN", "the folder of PostgreSQL's programs, if `muster dev` and the tests do not find it")
+    let postgresPrograms = Variable(
+      "MUSTER_PG_BIN", "the folder of PostgreSQL's programs, if `muster dev` and the tests do not find it")
+  }
 
-  /// In the order of `--help` and of the guide.
-  public static let all =
-    [
-      databaseURL, databaseRole, accessTokenKeys, refreshTokenKeys, addressKeys, publicURL, tlsCertificate, tlsKey,
-      corsOrigins,
-      accessTokenSeconds, poolSize, isBehindPooler,
-      maximumConnections, connectionsPerAddress, drainSeconds, trustedProxies, isLimitingRates, isThrottling, scrypt,
-      zoneFolder, logsRequests,
-      logsAddresses, metrics, mailWebhook, mailWebhookSecret, mailsVisitors, allowsPrivateWebhooks,
-      trustedCertificates,
-      apple.clientIDs, apple.keysURL, google.clientIDs, google.keysURL,
-    ] + appleKey.all + [appleTokenURL, appleRevokeURL] + apnsKey.all + [
-      apnsTopic, apnsURL, apnsSandboxURL, fcmServiceAccount, fcmURL, appleAppIDs, androidPackage, androidFingerprints,
-      postgresPrograms,
-    ]
+  static let table = Table()
+  public static let all = variables(in: table)
+
+  private static func variables(in table: Any) -> [Variable] {
+    Mirror(reflecting: table).children.flatMap { child in
+      (child.value as? Variable).map { [$0] } ?? variables(in: child.value)
+    }
+  }
 }
 
 extension Variable {

@@ -31,7 +31,7 @@ public struct ZoneDatabase: Sendable {
     guard let version = names.version else {
       throw Unusable(
         description: "no time zone database in \(folder): install the package tzdata, or set "
-          + "\(Variable.zoneFolder.name) to its folder")
+          + "\(Variable.table.zoneFolder.name) to its folder")
     }
     var zones: [String: Zone] = [:]
     for name in names.zones { zones[name] = try Self.zone(name, in: folder) }

@@ -162,15 +162,16 @@ import Yams
     func names(_ service: String) -> Set<String> {
       Set((services[service]?["environment"] as? [String: Any])?.keys.map { $0 } ?? [])
     }
-    #expect(names("migrate") == [Variable.databaseURL.name, Variable.databaseRole.name])
+    let table = Variable.table
+    #expect(names("migrate") == [table.databaseURL.name, table.databaseRole.name])
     #expect(names("postgres").allSatisfy { $0.hasPrefix("POSTGRES_") })
     let programs = names("server").union(names("worker"))
     #expect(
-      programs.union(names("migrate")) == Set(Variable.all.map(\.name)).subtracting([Variable.postgresPrograms.name]))
+      programs.union(names("migrate")) == Set(Variable.all.map(\.name)).subtracting([table.postgresPrograms.name]))
     #expect(names("seed").isSubset(of: names("worker")))
     for (service, secrets) in [
-      ("server", [Variable.mailWebhook, .mailWebhookSecret, Variable.apnsKey.privateKey, .fcmServiceAccount]),
-      ("worker", [.accessTokenKeys, .tlsKey]),
+      ("server", [table.mailWebhook, table.mailWebhookSecret, table.apnsKey.privateKey, table.fcmServiceAccount]),
+      ("worker", [table.accessTokenKeys, table.tlsKey]),
     ] {
       #expect(names(service).isDisjoint(with: secrets.map(\.name) + ["POSTGRES_PASSWORD"]), "\(service)")
     }

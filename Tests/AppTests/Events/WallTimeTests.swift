@@ -164,7 +164,7 @@ import Testing
         "Africa/Casablanca": .init(first: (3600, false), changes: [(summer, 0, false)], rule: "<+00>0"),
       ])
     defer { made.remove() }
-    try await TestApp.run([Variable.zoneFolder.name: made.folder.path], isShared: false) { app in
+    try await TestApp.run([Variable.table.zoneFolder.name: made.folder.path], isShared: false) { app in
       let ana = try await app.signUp("ana")
       for (zone, start, local, day, clock) in [
         ("America/Vancouver", "2027-01-16T02:00:00Z", "20270115T190000", "Friday, January 15, 2027", "7:00 PM"),

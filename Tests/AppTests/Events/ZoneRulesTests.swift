@@ -35,7 +35,7 @@ import Testing
         "Made/Place": .init(rule: "CET-1CEST,M3.5.0,M10.5.0/3"),
       ])
     defer { made.remove() }
-    try await TestApp.run([Variable.zoneFolder.name: made.folder.path], isShared: false) { app in
+    try await TestApp.run([Variable.table.zoneFolder.name: made.folder.path], isShared: false) { app in
       try await body(app, try Versions())
     }
   }

@@ -14,7 +14,7 @@ final class Outgoing: Sendable {
     var tls = TLSConfiguration.makeClientConfiguration()
     if let file {
       guard let certificates = try? NIOSSLCertificate.fromPEMFile(file), !certificates.isEmpty else {
-        let name = Variable.trustedCertificates.name
+        let name = Variable.table.trustedCertificates.name
         throw MusterConfiguration.Problem("\(name) must be a PEM file of certificates, but \"\(file)\" is not")
       }
       tls.additionalTrustRoots = [.certificates(certificates)]

@@ -111,7 +111,7 @@ struct TestApp: Sendable {
             configuration.databaseURL = pooled
             configuration.isBehindPooler = true
           }
-          let zones = environment[Variable.zoneFolder.name] == nil ? try await Self.zones.value : nil
+          let zones = environment[Variable.table.zoneFolder.name] == nil ? try await Self.zones.value : nil
           let dependencies = try await Dependencies(
             configuration, name: "test", logger: logger ?? .quiet,
             // A test machine may be overloaded.

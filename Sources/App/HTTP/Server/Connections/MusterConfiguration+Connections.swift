@@ -5,8 +5,9 @@ extension MusterConfiguration {
     let files = FileLimit.current
     let most = ConnectionGate.limit(files: files, pool: poolSize)
     guard maximumConnections > most else { return }
+    let name = Variable.table.maximumConnections.name
     throw Problem(
-      "\(Variable.maximumConnections.name) is \(maximumConnections), but a limit of \(files) open files leaves room for "
+      "\(name) is \(maximumConnections), but a limit of \(files) open files leaves room for "
         + "\(most) connections: lower it, or raise the limit (ulimit -n)")
   }
 }

@@ -79,7 +79,7 @@ public final class ServerCertificate: Sendable {
   }
 
   private static func context(of pair: Pair) throws(MusterConfiguration.Problem) -> NIOSSLContext {
-    let (certificate, key) = (Variable.tlsCertificate.name, Variable.tlsKey.name)
+    let (certificate, key) = (Variable.table.tlsCertificate.name, Variable.table.tlsKey.name)
     guard let chain = pair.certificate.flatMap({ try? NIOSSLCertificate.fromPEMBytes(Array($0)) }), !chain.isEmpty
     else { throw MusterConfiguration.Problem("\(certificate) must be the path of a PEM file of certificates") }
     guard let secret = pair.key.flatMap({ try? NIOSSLPrivateKey(bytes: Array($0), format: .pem) }) else {
