@@ -123,7 +123,7 @@ extension Guest {
 
 extension Invitation.Status {
   /// The places in each state, of a relation with `status` and `plus_ones`.
-  fileprivate static var sums: SQL {
+  static var sums: SQL {
     allCases.map { status -> SQL in
       "coalesce(sum(1 + plus_ones) FILTER (WHERE status = \(status)), 0) AS \(status.count)"
     }.joined(separator: ",\n")

@@ -133,21 +133,15 @@ extension DemoSeed {
     try plantVisitors(of: event, invitedAt: invitedAt, linkKey: linkKey, in: change)
     try change.write(
       """
-      UPDATE events
-      SET (
-        invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count,
-        visitor_count
-      ) = (
-        SELECT coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'invited'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'going'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'maybe'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'declined'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'waitlisted'), 0),
-          coalesce(sum(1 + plus_ones) FILTER (WHERE status = 'pending'), 0), coalesce(sum(plus_ones), 0),
-          count(*) FILTER (WHERE user_id IS NULL)
+      UPDATE events AS e
+      SET \(Invitation.Status.allCases.map { "\($0.count) = sums.\($0.count)" as SQL }.joined(separator: ", ")),
+        plus_ones_count = sums.plus_ones, visitor_count = sums.visitors
+      FROM (
+        SELECT \(Invitation.Status.sums), coalesce(sum(plus_ones), 0) AS plus_ones,
+          count(*) FILTER (WHERE user_id IS NULL) AS visitors
         FROM event_guests WHERE event_id = \(event.id)
-      )
-      WHERE id = \(event.id)
+      ) AS sums
+      WHERE e.id = \(event.id)
       """)
   }
 
