@@ -3,31 +3,25 @@ import Foundation
 import Logging
 import Postgres
 
-/// Everything that the routes and the worker use.
+/// Everything that the routes and the worker use. The values of the configuration are members too, such as `cors`.
+@dynamicMemberLookup
 public final class Dependencies: Sendable {
+  public let configuration: MusterConfiguration
   public let database: Database
-  /// False behind a pooler, where a client does not keep its session.
-  let canListen: Bool
   let writeQueue = KeyedQueue()
   let queuesWrites: Bool
   let accessTokens: AccessTokens
   let endedSessions: EndedSessions
   public let schemaWatch: SchemaWatch
-  let refreshTokenKeys: SigningKeys
   let itemDigests: ItemDigests
   let linkTokens: IDTokens<ShareLink>
   let visitorTokens: VisitorTokens
   let mailGate: MailGate
   /// Make the fingerprints of clients' networks.
   var addressKeys: AddressKeys { mailGate.optOuts.keys }
-  let appLinks: AppLinks
   let passwords: Passwords
   let throttle: Throttle
   let rateLimits: RateLimits
-  /// Nil unless the service speaks HTTPS.
-  public let certificate: ServerCertificate?
-  let cors: CORS?
-  let trustedProxies: TrustedProxies
   /// The REST service runs it in the background: see ``IdentityProviders``.
   public let identityProviders: IdentityProviders
   /// Nil unless Apple's key is configured.
@@ -35,21 +29,8 @@ public final class Dependencies: Sendable {
   /// For requests to other services.
   let httpClient: HTTPClient
   let outgoing: Outgoing
-  let logsAllRequests: Bool
-  let logsAddresses: Bool
   let readiness = Readiness()
-  let drainSeconds: Int
-  /// The maximum number of client connections, in total and per address.
-  let maximumConnections: Int
-  let connectionsPerAddress: Int
   let metrics = MetricsRegistry()
-  let metricsListening: MetricsListening
-  let mailWebhook: MailWebhook?
-  let allowsPrivateWebhooks: Bool
-  /// Nil unless Apple's key for pushes is configured.
-  let apns: APNsSender.Settings?
-  /// Nil unless Google's service account is configured.
-  let fcm: FCMSender.Settings?
   let publicURL: PublicURL
   let pictureDecoder: PictureDecoder
   public let zones: ZoneDatabase
@@ -75,6 +56,7 @@ public final class Dependencies: Sendable {
     picturePatience: Duration = .seconds(30),
     zones: ZoneDatabase? = nil
   ) async throws {
+    self.configuration = configuration
     self.zones = try zones ?? configuration.zones()
     let outgoing = try Outgoing(trusting: configuration.trustedCertificates)
     self.outgoing = outgoing
@@ -87,16 +69,13 @@ public final class Dependencies: Sendable {
     database = try metrics.measuring { [settings] in try Database(settings) }
     self.queuesWrites = queuesWrites
     schemaWatch = SchemaWatch(database: database, logger: logger)
-    canListen = !configuration.isBehindPooler
     accessTokens = await AccessTokens(keys: configuration.accessTokenKeys, lifetime: configuration.accessTokenSeconds)
     endedSessions = try metrics.measuring {
       try EndedSessions(
         configuration.database("\(name) sessions", logger: logger), lifetime: configuration.accessTokenSeconds,
         maximumAge: endedSessionsAge, logger: logger)
     }
-    refreshTokenKeys = configuration.refreshTokenKeys
     itemDigests = ItemDigests(keys: configuration.refreshTokenKeys)
-    appLinks = configuration.appLinks
     linkTokens = IDTokens(keys: configuration.refreshTokenKeys, label: "muster share links")
     visitorTokens = VisitorTokens(keys: configuration.refreshTokenKeys)
     mailGate = MailGate(
@@ -105,9 +84,6 @@ public final class Dependencies: Sendable {
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
     rateLimits = RateLimits(isOn: configuration.isLimitingRates)
-    certificate = configuration.certificate
-    cors = configuration.cors
-    trustedProxies = configuration.trustedProxies
     let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
     identityProviders = IdentityProviders(
       providers.filter { !$1.clientIDs.isEmpty }.map { name, settings in
@@ -117,23 +93,20 @@ public final class Dependencies: Sendable {
     appleGrants = configuration.appleGrants.map {
       AppleGrants(settings: $0, client: outgoing.client, keys: configuration.refreshTokenKeys)
     }
-    logsAllRequests = configuration.logsAllRequests
-    logsAddresses = configuration.logsAddresses
-    drainSeconds = configuration.drainSeconds
-    maximumConnections =
-      configuration.maximumConnections
-      ?? ConnectionGate.limit(files: FileLimit.current, pool: configuration.poolSize)
-    connectionsPerAddress = configuration.connectionsPerAddress
-    metricsListening = configuration.metrics
-    mailWebhook = configuration.mailWebhook
-    allowsPrivateWebhooks = configuration.allowsPrivateWebhooks
-    apns = configuration.apns
-    fcm = configuration.fcm
     publicURL = PublicURL(configuration.publicURL)
     pictureDecoder = PictureDecoder(
       path: decoderPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
       launcher: launcher ?? Containment.launcher, patience: picturePatience, logger: logger)
     self.logger = logger
+  }
+
+  public subscript<Value>(dynamicMember value: KeyPath<MusterConfiguration, Value>) -> Value {
+    configuration[keyPath: value]
+  }
+
+  /// The maximum number of client connections.
+  var maximumConnections: Int {
+    configuration.maximumConnections ?? ConnectionGate.limit(files: FileLimit.current, pool: configuration.poolSize)
   }
 
   /// Closes all connections to the database and to other services. Calls that still run after one second fail.

@@ -7,6 +7,6 @@ public struct MailWebhook: Sendable {
 extension Dependencies {
   /// Nil without `MUSTER_MAIL_WEBHOOK`.
   public var webhookMailer: (any MailSender)? {
-    mailWebhook.map { WebhookMailer($0, client: httpClient) }
+    configuration.mailWebhook.map { WebhookMailer($0, client: httpClient) }
   }
 }

@@ -32,7 +32,7 @@ public struct NotificationWorker: Service {
       AppleRevocation.source(dependencies.appleGrants, in: database),
     ]
     self.concurrency = max(1, concurrency)
-    canListen = dependencies.canListen
+    canListen = !dependencies.isBehindPooler
     zones = dependencies.zones
     logger = dependencies.logger
   }

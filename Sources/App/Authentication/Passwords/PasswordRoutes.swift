@@ -107,7 +107,7 @@ extension Dependencies {
   /// - Returns: the account.
   @discardableResult
   func verifyEmail(by token: String, as caller: AccessTokens.Caller?, from address: String) async throws -> User.ID {
-    let keys = refreshTokenKeys
+    let keys = configuration.refreshTokenKeys
     guard let account = try await MailToken.find(token, for: .verifyEmail, keys: keys, in: database) else {
       throw AppError.badMailToken
     }
@@ -131,7 +131,7 @@ extension Dependencies {
 
   /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/undoEmailChange(by:in:)``.
   func undoEmailChange(by token: String) async throws {
-    let keys = refreshTokenKeys
+    let keys = configuration.refreshTokenKeys
     let account = try await MailToken.find(token, for: .undoEmailChange, keys: keys, in: database)
     guard let user = account?.user else { throw AppError.badMailToken }
     try await change(at: .user(user)) { change in

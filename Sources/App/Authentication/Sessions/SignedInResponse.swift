@@ -12,7 +12,7 @@ extension Dependencies {
     guard let user else { throw AppError.sessionEnded }
     let accessToken = try await accessTokens.sign(user: user.id, session: pass.token.session, epoch: pass.epoch)
     let tokens = SignedInResponse(
-      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: refreshTokenKeys),
+      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: configuration.refreshTokenKeys),
       expiresIn: accessTokens.lifetime, isNew: isNew)
     var response = Response.json(tokens, status: status)
     response.headers[.cacheControl] = "no-store"

@@ -45,7 +45,7 @@ final class NotificationStreams: Service {
   init(_ dependencies: Dependencies, limits: ConnectionLimits = ConnectionLimits()) {
     database = dependencies.database
     inboxes = InboxReader(database: dependencies.database, publicURL: dependencies.publicURL)
-    canListen = dependencies.canListen
+    canListen = !dependencies.isBehindPooler
     self.limits = limits
     logger = dependencies.logger
     let (beginning, end) = AsyncStream.makeStream(of: Void.self)
