@@ -7,7 +7,9 @@ struct Polling: Sendable {
   /// The longest time between two full polls, which also find what polls of recent rows miss. Together with the lease,
   /// this is less than the five seconds within which another worker takes over.
   static let fullInterval = Duration.milliseconds(800)
-  private static let longestPauseAfterFailures = Duration.seconds(5)
+  /// The shortest pause after a failure, even after a wake-up.
+  static let shortestPauseAfterFailure = Duration.milliseconds(100)
+  static let longestPauseAfterFailures = Duration.seconds(5)
 
   /// Without a wake-up, work is found within this time.
   let longestPause: Duration
@@ -62,6 +64,7 @@ struct Polling: Sendable {
 
   mutating func fail(at now: Instant) {
     failures += 1
-    next = now + min(Self.longestPauseAfterFailures, .milliseconds(100) * (1 << min(failures, 6)))
+    next = now + min(Self.longestPauseAfterFailures, Self.shortestPauseAfterFailure * (1 << min(failures, 6)))
+    earliest = now + Self.shortestPauseAfterFailure
   }
 }

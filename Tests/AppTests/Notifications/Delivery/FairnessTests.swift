@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `a row that kills workers becomes a dead letter after three deaths, and takes no other with it`()
+  @Test func `one row that kills workers becomes a dead letter after three deaths, and takes no other with it`()
     async throws
   {
     enum Victim { case unknown, process(Int32), none }

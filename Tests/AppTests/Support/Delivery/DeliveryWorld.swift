@@ -149,8 +149,13 @@ struct DeliveryWorld {
       return try handle(operation, outcome(of: operation))
     }
     let luck = troubles.contains(.failures) ? Int.random(in: 0..<20, using: &random) : 20
-    let isWrite = if case .write = operation.command { true } else { false }
-    if luck < 2 || isCutShort && !isWrite {
+    // Claims and writes are not cut short.
+    let mayBeCut =
+      switch operation.command {
+      case .claim, .write: false
+      default: true
+      }
+    if luck < 2 || isCutShort && mayBeCut {
       // Half of the failed statements have had their effect.
       if luck == 0 { _ = effect(of: operation.command, isSeen: false) }
       return try handle(operation, failure(of: operation.command))

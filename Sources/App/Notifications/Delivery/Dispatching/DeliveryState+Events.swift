@@ -62,7 +62,7 @@ extension DeliveryState {
     case renew([[LeasedRow.Lease]])
     /// Wait until then (``Event/alarm(_:)``).
     case setAlarm(Instant)
-    /// Cancel everything in flight but writes.
+    /// Cancel everything in flight but claims and writes.
     case cutShort
     case logFailure(queue: Int, row: LeasedRow, DeliveryFailure)
     case logDeadLetter(queue: Int, row: LeasedRow)

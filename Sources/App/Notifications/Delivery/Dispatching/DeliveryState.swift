@@ -87,6 +87,8 @@ struct DeliveryState: Sendable {
   private var renewAt: Instant
 
   private var lastSuspect: (queue: Int, row: Int64)?
+  /// The queue that is asked first for the next suspect: the one after the queue that was asked last.
+  private var suspectTurn = 0
   private var roundFoundSomething = false
   private var stopBy: Instant?
   private var isCutShort = false
@@ -153,8 +155,8 @@ struct DeliveryState: Sendable {
     }
   }
 
-  /// Whether, after the end, no row that this worker knows of still has its lease. A claim that was cancelled may have
-  /// been carried out.
+  /// Whether, after the end, none of the rows that this worker was given still has its lease. A claim that failed may
+  /// have been carried out anyway: rows of it that the worker has not seen wait until their leases expire.
   var hasGivenBackAll: Bool { failure == nil && !outcomes.isIncomplete }
 
   private var holdsNothing: Bool {
@@ -221,25 +223,38 @@ struct DeliveryState: Sendable {
       guard let claim = nextClaim(from: place) else { continue }
       queues[place].claimInFlight = claim
       queues[place].lastScope = claim.scope
+      if claim.scope == .suspect { suspectTurn = (place + 1) % queues.count }
       commands.append(.claim(queue: place, claim.scope, limit: claim.limit))
     }
   }
 
+  /// The queue whose suspect is next. The queues take turns. One whose turn it is keeps it while another claim of it is
+  /// in flight; otherwise, a busy queue would seldom get it.
+  private var nextSuspectQueue: Int? {
+    queues.indices.map { ($0 + suspectTurn) % queues.count }.first { queues[$0].hasSuspects && hasRoom($0) }
+  }
+
+  /// Whether a queue may claim more. This also limits the rows whose outcomes cannot be written.
+  private func hasRoom(_ place: Int) -> Bool {
+    queues[place].runs <= maximumRuns / 2 && outcomes.count(of: place) <= 4 * maximumRuns
+  }
+
   private mutating func nextClaim(from place: Int) -> (scope: LeaseQueue.Scope, limit: Int)? {
-    let held = queues[place].runs
-    // Also limits the rows whose outcomes cannot be written.
-    let hasRoom = held <= maximumRuns / 2 && outcomes.count(of: place) <= 4 * maximumRuns
     let isDue =
-      mode == .untilStopped ? hasRoom && isTime(queues[place].polling.next) : !queues[place].hasClaimed
+      mode == .untilStopped ? hasRoom(place) && isTime(queues[place].polling.next) : !queues[place].hasClaimed
+    // After a failure, no claim begins before the next poll.
+    let mayBegin = isDue || queues[place].polling.failures == 0
     // Suspects and other rows have their turns.
-    if queues[place].hasSuspects, !isDue || queues[place].lastScope != .suspect, hasRoom, !holdsSuspect {
+    if queues[place].hasSuspects, mayBegin, !isDue || queues[place].lastScope != .suspect, !holdsSuspect,
+      nextSuspectQueue == place
+    {
       return (.suspect, 1)
     }
     guard isDue else { return nil }
     queues[place].hasClaimed = true
     guard mode == .untilStopped else { return (.all, maximumRuns) }
     let isFull = queues[place].polling.begin(at: now.instant)
-    return (isFull ? .all : .recent, maximumRuns - held)
+    return (isFull ? .all : .recent, maximumRuns - queues[place].runs)
   }
 
   /// A worker holds one suspect at a time, until its outcome is written. If it kills the worker, no other becomes a dead

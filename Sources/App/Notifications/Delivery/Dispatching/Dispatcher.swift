@@ -160,9 +160,13 @@ struct Dispatcher: Sendable {
     return nil
   }
 
+  /// Waits for the claim even if the task is cancelled: it commits anyway, and its rows must be given back.
   private func claim(_ scope: LeaseQueue.Scope, atMost limit: Int, from queue: Int) async throws -> LeaseQueue.Claim {
+    let claiming = Task {
+      try await sources[queue].queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
+    }
     do {
-      let claim = try await sources[queue].queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
+      let claim = try await claiming.value
       if claim.orphans > 0 {
         logger.warning(
           "a worker died", metadata: ["table": "\(table(of: queue))", "in_flight": "\(claim.orphans)"])
@@ -174,7 +178,8 @@ struct Dispatcher: Sendable {
       }
       return claim
     } catch {
-      warn("rows cannot be claimed", error, ["table": "\(table(of: queue))"])
+      logger.warning(
+        "rows cannot be claimed", metadata: ["table": "\(table(of: queue))", "error": "\(error)"])
       throw error
     }
   }
@@ -247,8 +252,8 @@ struct Dispatcher: Sendable {
   }
 
   /// Logs a failure, unless the task was cut short.
-  private func warn(_ message: Logger.Message, _ error: any Error, _ metadata: Logger.Metadata = [:]) {
+  private func warn(_ message: Logger.Message, _ error: any Error) {
     guard !Task.isCancelled else { return }
-    logger.warning(message, metadata: metadata.merging(["error": "\(error)"]) { $1 })
+    logger.warning(message, metadata: ["error": "\(error)"])
   }
 }

@@ -83,6 +83,10 @@ struct OutcomeLedger: Sendable {
   mutating func abandon() {
     isWriting = false
     isIncomplete = true
+    // A claim in flight may have claimed them again.
+    for queue in finished.indices {
+      finished[queue].formUnion(collected[queue].finished + beingWritten[queue].finished)
+    }
     (collected, beingWritten) = (none, none)
     (gone, beingForgotten) = ([], [])
   }

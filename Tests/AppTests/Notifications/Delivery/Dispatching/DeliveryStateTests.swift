@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `a row that kills workers becomes a dead letter after three deaths, and takes no other with it`() async {
+  @Test func `one row that kills workers becomes a dead letter after three deaths, and takes no other with it`() async {
     for world in await run(Self.orders / 2, [], hasKiller: true) {
       let dead = world.rows.values.filter(\.isDead)
       #expect(dead.map(\.id) == [world.killer] && dead.first?.deaths == 3, "order \(world.seed)")

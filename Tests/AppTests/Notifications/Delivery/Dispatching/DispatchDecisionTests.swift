@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import Testing
 
 @testable import App
@@ -160,5 +161,87 @@ import Testing
     }
     let delay = Backoff.delay(after: 0, notBefore: 90, using: &random)
     #expect(delay >= 90)
+  }
+
+  // MARK: Suspects
+
+  private var now: DeliveryState.Moment { DeliveryState.Moment(instant: start, timestamp: .now()) }
+
+  private func row(_ id: Int64) -> LeasedRow {
+    LeasedRow(
+      lease: LeasedRow.Lease(id: id, token: UUID()), attempts: 0, createdAt: now.timestamp, fields: .none)
+  }
+
+  private func newState(_ mode: DeliveryState.Mode, queues: Int) -> DeliveryState {
+    DeliveryState(
+      Array(repeating: DeliveryState.Policy(patience: 60), count: queues), mode: mode, concurrency: 1, at: now)
+  }
+
+  /// The event that follows from a command, if all goes well. Each queue has as many suspects as `suspects` says.
+  private func result(of command: DeliveryState.Command, _ suspects: inout [Int]) -> DeliveryState.Event? {
+    switch command {
+    case .claim(let queue, let scope, _):
+      var claim = LeaseQueue.Claim()
+      claim.hasSuspects = suspects[queue] > 0
+      if scope == .suspect, claim.hasSuspects {
+        suspects[queue] -= 1
+        claim.runs = [[row(Int64(10 * queue + suspects[queue]))]]
+      }
+      return .claimed(queue: queue, .success(claim))
+    case .check(_, let checks):
+      let send = Dispatcher.Send(channel: .log) {}
+      return .checked(checks, .success(Dictionary(uniqueKeysWithValues: checks.map { ($0.row.id, .send(send)) })))
+    case .send(let run, _): return .sent(run: run, after: .zero, .delivered)
+    case .write: return .written(failure: nil)
+    case .renew: return .renewed(failure: nil)
+    case .setAlarm, .cutShort, .logFailure, .logDeadLetter: return nil
+    }
+  }
+
+  private func suspectClaims(_ commands: [DeliveryState.Command]) -> [Int] {
+    commands.compactMap { command in
+      if case .claim(let queue, .suspect, _) = command { queue } else { nil }
+    }
+  }
+
+  @Test func `the queues send their suspects in turns`() {
+    var (state, suspects, order) = (newState(.untilNothingIsDue, queues: 3), [3, 1, 2], [Int]())
+    var events: [DeliveryState.Event] = [.started]
+    while !events.isEmpty {
+      let commands = state.handle(events.removeFirst(), at: now)
+      for queue in suspectClaims(commands) where suspects[queue] > 0 { order.append(queue) }
+      events += commands.compactMap { result(of: $0, &suspects) }
+    }
+    #expect(order == [0, 1, 2, 0, 2, 0])
+    #expect(state.isDone)
+  }
+
+  @Test func `a queue's turn to send a suspect does not pass while another of its claims is in flight`() {
+    var (state, suspects) = (newState(.untilStopped, queues: 2), [1, 2])
+    func handle(_ event: DeliveryState.Event?) -> [DeliveryState.Command] {
+      event.map { state.handle($0, at: now) } ?? []
+    }
+    func claims(_ queue: Int, in commands: [DeliveryState.Command]) -> [DeliveryState.Command] {
+      commands.filter { if case .claim(queue, _, _) = $0 { true } else { false } }
+    }
+    let first = handle(.started)
+    // The second queue claims a suspect. Meanwhile, the first one learns that it has one, too, and claims other rows.
+    var commands = claims(1, in: first).flatMap { handle(result(of: $0, &suspects)) }
+    #expect(suspectClaims(commands) == [1])
+    let waiting = claims(0, in: first).flatMap { handle(result(of: $0, &suspects)) }
+    #expect(suspectClaims(waiting) == [])
+    let inFlight = claims(0, in: handle(.woken))
+    #expect(inFlight.count == 1)
+    var writes = 0
+    while !commands.isEmpty {
+      let event = result(of: commands.removeFirst(), &suspects)
+      if case .written? = event { writes += 1 }
+      let next = handle(event)
+      #expect(suspectClaims(next) == [], "it is the first queue's turn")
+      commands += next
+    }
+    #expect(writes == 1 && suspects == [1, 1])
+    let last = inFlight.flatMap { handle(result(of: $0, &suspects)) }
+    #expect(suspectClaims(last) == [0])
   }
 }

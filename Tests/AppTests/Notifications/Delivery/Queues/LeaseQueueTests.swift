@@ -156,6 +156,39 @@ import Testing
     }
   }
 
+  @Test func `a worker that is cancelled during a claim waits for it, and gives back its rows`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(1)
+      try await app.enqueue(rounds: 0..<2, to: 1)
+      let source = Dispatcher.Source(queue: queue, policy: DeliveryState.Policy(patience: 60)) { _ in [:] }
+      let dispatcher = Dispatcher([source], concurrency: 1, database: app.service, logger: .quiet)
+      let holder = try Database(Database.Configuration(url: app.databaseURL))
+      defer { holder.close() }
+      let locking: SQL = "LOCK TABLE deliveries IN EXCLUSIVE MODE"
+      let running = try await holder.transaction { transaction in
+        try await transaction.rows(locking)
+        let running = Task { try await dispatcher.run(.untilStopped) }
+        try await app.waitForLocks(1)
+        running.cancel()
+        return running
+      }
+      _ = try await running.value
+      // Comes after a claim that has outlived its worker.
+      try await holder.transaction { _ = try await $0.rows(locking) }
+      let rows = try await app.database.rows(
+        """
+        SELECT worker_id IS NOT NULL AS was_claimed, lease IS NULL AS is_free, due_at <= now() AS is_due, attempts,
+          deaths
+        FROM deliveries
+        """)
+      #expect(rows.count == 2)
+      #expect(try rows.allSatisfy { try $0["was_claimed"] && $0["is_free"] && $0["is_due"] })
+      #expect(try rows.allSatisfy { try $0["attempts"] == 0 && $0["deaths"] == 0 })
+      #expect(try await app.value("SELECT count(*) FROM workers") == 0)
+      try await app.forgetDeliveries()
+    }
+  }
+
   @Test func `a row that is claimed again while it is read again is sent immediately`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)
