@@ -45,7 +45,7 @@ final class KeyedQueue: Sendable {
   }
 
   /// The number of writes that wait for a key; nil if no write holds it.
-  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.patientCount } }
+  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.count } }
 
   /// Whether no write holds a key.
   var isIdle: Bool { lines.withLock { $0.isEmpty } }
@@ -80,7 +80,7 @@ final class KeyedQueue: Sendable {
 
   private func wait(at key: Key) async throws {
     try Task.checkCancellation()
-    let turn = try lines.withLock { lines -> Reply<Void>? in
+    let turn = try lines.withLock { lines -> WaitingLine<Void>.Place? in
       if take(&lines[key]) { return nil }
       do {
         return try lines[key]?.join(until: .now + patience)

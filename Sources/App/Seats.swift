@@ -17,7 +17,7 @@ final class Seats: Sendable {
   }
 
   /// How many callers wait.
-  var waiting: Int { state.withLock { $0.line.patientCount } }
+  var waiting: Int { state.withLock { $0.line.count } }
 
   /// Runs `body` when a seat is free. Cancelling the task ends the wait immediately.
   ///
@@ -32,13 +32,12 @@ final class Seats: Sendable {
   }
 
   private func sit(waitingAtMost limit: Int) async throws {
-    let turn = try state.withLock { state -> Reply<Void>? in
+    let turn = try state.withLock { state -> WaitingLine<Void>.Place? in
       guard state.free == 0 else {
         state.free -= 1
         return nil
       }
-      // The line's own count includes callers that have given up.
-      guard state.line.count < limit || state.line.patientCount < limit else { throw AreFull() }
+      guard state.line.count < limit else { throw AreFull() }
       return try state.line.join()
     }
     try await turn?.value()

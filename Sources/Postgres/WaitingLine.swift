@@ -2,10 +2,32 @@ import DequeModule
 
 /// Callers that wait, first come, first served, each with a deadline. Their number and their size are limited.
 ///
-/// A caller waits with ``Reply/value()``, and cancelling its task ends the wait. It then keeps its place until it would
-/// be served, or until the line is full, but is passed over. The owner's lock protects the line. The service also
-/// uses it, hence `package`.
+/// A caller waits with ``Place/value()``. Cancelling its task ends the wait, and the place is free immediately. The
+/// owner's lock protects the line. The service also uses it, hence `package`.
+///
+/// Joining, serving and being refused take the same time however long the line is.
 package struct WaitingLine<Value: Sendable>: Sendable {
+  /// Numbers the callers in the order in which they came.
+  fileprivate typealias Ticket = Int
+
+  /// A caller's place in the line.
+  package struct Place: Sendable {
+    let reply: Reply<Value>
+    fileprivate let ticket: Ticket
+    fileprivate let departed: Lock<[Ticket]>
+
+    /// Waits for the value. Cancelling the task ends the wait immediately with `CancellationError`.
+    package func value() async throws -> Value {
+      try await withTaskCancellationHandler {
+        try await reply.uncancellableValue()
+      } onCancel: {
+        // Before the wait ends, so that a caller whose wait has ended has no place. The line's lock is not needed.
+        departed.withLock { $0.append(ticket) }
+        reply.fulfil(.failure(CancellationError()))
+      }
+    }
+  }
+
   private struct Caller {
     let reply: Reply<Value>
     let size: Int
@@ -19,8 +41,16 @@ package struct WaitingLine<Value: Sendable>: Sendable {
     package let count: Int
   }
 
-  private var callers: Deque<Caller> = []
+  private var callers: [Ticket: Caller] = [:]
+  /// The tickets of the callers, and of some that have left.
+  private var order: Deque<Ticket> = []
+  private var nextTicket = 0
   private var size = 0
+  /// No caller's deadline is earlier.
+  private var earliestDeadline: ContinuousClock.Instant?
+  /// The tickets of callers that have given up and are still among `callers`. Nil until the first one comes: most lines
+  /// never have a caller.
+  private var departed: Lock<[Ticket]>?
   private let maximumCount: Int
   private let maximumSize: Int
 
@@ -29,58 +59,79 @@ package struct WaitingLine<Value: Sendable>: Sendable {
     self.maximumSize = maximumSize
   }
 
-  /// The number of places that are taken, some perhaps by callers that have given up.
-  package var count: Int { callers.count }
-
-  /// The number of callers that still wait.
-  package var patientCount: Int { callers.count { !$0.reply.isDone } }
-
-  private var isFull: Bool { count >= maximumCount || size >= maximumSize }
+  /// The number of callers that wait.
+  package var count: Int {
+    callers.count - (departed?.withLock { $0.count { callers[$0] != nil } } ?? 0)
+  }
 
   /// Adds a caller.
   ///
   /// - Parameters:
   ///   - size: what it adds to the line's size.
   ///   - deadline: see ``takeLate(at:)``.
-  /// - Throws: ``IsFull`` if there is no place left, not even one whose caller has given up.
-  package mutating func join(size: Int = 0, until deadline: ContinuousClock.Instant? = nil) throws -> Reply<Value> {
-    if isFull { remove { $0.reply.isDone } }
-    guard !isFull else { throw IsFull(count: count) }
-    let caller = Caller(reply: Reply(), size: size, deadline: deadline)
-    callers.append(caller)
+  /// - Throws: ``IsFull`` if there is no place left.
+  package mutating func join(size: Int = 0, until deadline: ContinuousClock.Instant? = nil) throws -> Place {
+    removeDeparted()
+    guard callers.count < maximumCount, self.size < maximumSize else { throw IsFull(count: callers.count) }
+    let departed = self.departed ?? Lock([])
+    self.departed = departed
+    let place = Place(reply: Reply(), ticket: nextTicket, departed: departed)
+    nextTicket += 1
+    callers[place.ticket] = Caller(reply: place.reply, size: size, deadline: deadline)
+    order.append(place.ticket)
     self.size += size
-    return caller.reply
+    if let deadline { earliestDeadline = min(earliestDeadline ?? deadline, deadline) }
+    return place
   }
 
   /// Hands the value to the first caller that still waits.
   ///
   /// - Returns: false if there is none.
   package mutating func serve(_ value: Value) -> Bool {
-    while let caller = callers.popFirst() {
-      size -= caller.size
-      if caller.reply.fulfil(.success(value)) { return true }
+    while let ticket = order.popFirst() {
+      if let caller = remove(ticket), caller.reply.fulfil(.success(value)) { return true }
     }
     return false
   }
 
-  /// Removes and returns the callers whose deadline has passed.
+  /// Removes and returns the callers whose deadline has passed, in their order.
   package mutating func takeLate(at now: ContinuousClock.Instant) -> [Reply<Value>] {
-    // Returning early is the usual case. It also avoids a ThreadSanitizer report: an empty array made from a deque
-    // touches the storage that all empty arrays share.
-    guard callers.contains(where: { $0.isLate(at: now) }) else { return [] }
-    defer { remove { $0.isLate(at: now) } }
-    return callers.filter { $0.isLate(at: now) }.map(\.reply)
+    guard let earliestDeadline, earliestDeadline < now else { return [] }
+    removeDeparted()
+    let late = order.filter { callers[$0]?.isLate(at: now) == true }
+    // Returning early also avoids a ThreadSanitizer report: an empty array made from a deque touches the storage that
+    // all empty arrays share.
+    let replies = late.isEmpty ? [] : late.compactMap { remove($0)?.reply }
+    self.earliestDeadline = callers.values.lazy.compactMap(\.deadline).min()
+    order.removeAll { callers[$0] == nil }
+    return replies
   }
 
+  /// Removes and returns all callers, in their order.
   package mutating func takeAll() -> [Reply<Value>] {
-    guard count > 0 else { return [] }
-    defer { remove { _ in true } }
-    return callers.map(\.reply)
+    removeDeparted()
+    guard !callers.isEmpty else { return [] }
+    defer { order = [] }
+    return order.compactMap { remove($0)?.reply }
   }
 
-  private mutating func remove(where condition: (Caller) -> Bool) {
-    callers.removeAll(where: condition)
-    size = callers.reduce(0) { $0 + $1.size }
+  @discardableResult
+  private mutating func remove(_ ticket: Ticket) -> Caller? {
+    guard let caller = callers.removeValue(forKey: ticket) else { return nil }
+    size -= caller.size
+    return caller
+  }
+
+  private mutating func removeDeparted() {
+    let tickets = departed?.withLock { departed -> [Ticket] in
+      guard !departed.isEmpty else { return [] }
+      defer { departed = [] }
+      return departed
+    }
+    guard let tickets, !tickets.isEmpty else { return }
+    for ticket in tickets { remove(ticket) }
+    // Before most of the tickets are of callers that have left.
+    if order.count > 2 * callers.count { order.removeAll { callers[$0] == nil } }
   }
 }
 

@@ -9,30 +9,10 @@ import Testing
 /// statement is also a change of its file, so that a review sees it. A person makes it. Lines that begin with `--!` are
 /// theirs.
 @Suite struct GoldenStatementTests {
-  private static let folder = Program.checkout.appending(path: "Tests/Golden/statements")
-
   /// Compares the statements with the file of this name.
   private func compare(_ name: String, _ statements: [String]) throws {
     let text = statements.map { "\($0);\n" }.joined(separator: "\n")
-    let file = Self.folder.appending(path: "\(name).sql")
-    let golden = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
-    let kept = Self.lines(golden).filter { !$0.trimmingPrefix(while: \.isWhitespace).hasPrefix("--!") }
-    let sent = Self.lines(text)
-    if kept == sent { return }
-    let new = FileManager.default.temporaryDirectory.appending(path: "\(name).sql")
-    try text.write(to: new, atomically: true, encoding: .utf8)
-    let place = zip(kept, sent).prefix { $0 == $1 }.count
-    Issue.record(
-      """
-      Tests/Golden/statements/\(name).sql differs from the statements that are sent, which are in \(new.path).
-      The first difference:
-      - \(place < kept.count ? kept[place] : "(the end)")
-      + \(place < sent.count ? sent[place] : "(the end)")
-      """)
-  }
-
-  private static func lines(_ text: String) -> [Substring] {
-    text.split(separator: "\n", omittingEmptySubsequences: false)
+    try Golden.compare("statements/\(name).sql", with: text, ignoring: "--!")
   }
 
   @Test func `fan-out`() throws {
@@ -40,8 +20,8 @@ import Testing
   }
 
   @Test func `each part of the fan-out says in its file what it promises`() throws {
-    let file = Self.folder.appending(path: "fan-out.sql")
-    let lines = Self.lines(try String(contentsOf: file, encoding: .utf8))
+    let file = Golden.folder.appending(path: "statements/fan-out.sql")
+    let lines = Golden.lines(try String(contentsOf: file, encoding: .utf8))
     let parts = lines.indices.filter { lines[$0].contains(/^(WITH )?[a-z_]+ AS (MATERIALIZED )?\(/) }
     #expect(parts.count == 21)
     for part in parts {

@@ -32,13 +32,13 @@ final class Pool: Sendable {
   func acquire(for statements: [SQL]) async throws -> Connection {
     switch try takeIdle(for: statements) {
     case .idle(let connection): return connection
-    case .promised(let reply): return try await reply.value()
+    case .promised(let place): return try await place.value()
     }
   }
 
   private enum Taken {
     case idle(Connection)
-    case promised(Reply<Connection>)
+    case promised(WaitingLine<Connection>.Place)
   }
 
   private func takeIdle(for statements: [SQL]) throws -> Taken {
@@ -53,8 +53,8 @@ final class Pool: Sendable {
         dropped.append(connection)
       }
       if state.total == 0 { try state.backoff.check() }
-      let reply = try state.waiters.join(for: statements, until: .now + acquireTimeout)
-      return (.promised(reply), shouldOpen(&state))
+      let place = try state.waiters.join(for: statements, until: .now + acquireTimeout)
+      return (.promised(place), shouldOpen(&state))
     }
     if mustOpen { openOne() }
     return taken
@@ -160,7 +160,7 @@ extension Database.Configuration {
 }
 
 extension WaitingLine<Connection> {
-  mutating func join(for statements: [SQL], until deadline: ContinuousClock.Instant) throws -> Reply<Connection> {
+  mutating func join(for statements: [SQL], until deadline: ContinuousClock.Instant) throws -> Place {
     do {
       return try join(size: statements.parameterBytes, until: deadline)
     } catch let full as IsFull {

@@ -37,19 +37,19 @@ final class SharedConnection: Sendable {
       if let connection = state.connection, connection.isAvailable { return (.open(connection), false) }
       if state.isShut { throw PostgresError(.cannotConnect, "the database is closed") }
       if !state.isOpening { try state.backoff.check() }
-      let reply = try state.waiters.join(for: statements, until: min(deadline, .now + acquireTimeout))
-      return (.promised(reply), shouldOpen(&state))
+      let place = try state.waiters.join(for: statements, until: min(deadline, .now + acquireTimeout))
+      return (.promised(place), shouldOpen(&state))
     }
     if mustOpen { openOne() }
     switch taken {
     case .open(let connection): return connection
-    case .promised(let reply): return try await reply.value()
+    case .promised(let place): return try await place.value()
     }
   }
 
   private enum Taken {
     case open(Connection)
-    case promised(Reply<Connection>)
+    case promised(WaitingLine<Connection>.Place)
   }
 
   private func shouldOpen(_ state: inout State) -> Bool {

@@ -8,6 +8,7 @@ import Testing
 
 /// Who may call what, and whose lists it touches: every kind of caller calls each route. They follow from ``Act/table``.
 /// `OpenAPITests` compares the routes with the document, so that a route of the document without a line there also fails.
+/// `Tests/Golden/rights.txt` has what each caller got.
 @Suite struct AuthorizationTests {
   @Test func `every route has a line in the table, and every line a route`() async throws {
     try await TestApp.run { app in
@@ -25,34 +26,67 @@ import Testing
       var gathered = try await Cast.gather(acts.count, in: app)
       gathered.things["picture"] = String(try await gathered.owner.show(Sample.png()).suffix(24))
       let readers = gathered
-      try await withThrowingTaskGroup(of: Void.self) { group in
+      var rights: [Int: String] = [:]
+      try await withThrowingTaskGroup(of: (Int, String).self) { group in
         for (number, act) in acts.enumerated() {
           // More concurrent lines would only slow each other down.
-          if number >= 6 { _ = try await group.next() }
+          if number >= 6, let (number, right) = try await group.next() { rights[number] = right }
           group.addTask {
             // Each write has its own cast, so that one call does not spoil the next.
             let cast = act.isRead ? readers : try await Cast.gather(number, in: app)
-            try await Self.checkRefusals(act, cast)
+            var answers = try await Self.checkRefusals(act, cast)
             var touches: [String] = []
             for caller in Caller.allCases {
               let stamps = try await cast.stamps()
-              try await Self.check(act, cast, caller)
+              answers.append(try await Self.check(act, cast, caller))
               let moved = cast.touches(from: stamps, to: try await cast.stamps())
               if !moved.isEmpty { touches = moved }
             }
             #expect(touches.joined(separator: "; ") == act.touches, "\(act)")
+            return (number, Self.rights(to: act, answers))
           }
         }
-        try await group.waitForAll()
+        for try await (number, right) in group { rights[number] = right }
       }
       try await app.takeNotifications()
+      try Golden.compare("rights.txt", with: acts.indices.compactMap { rights[$0] }.joined(separator: "\n"))
     }
   }
 
+  /// What a caller gets.
+  private struct Answer {
+    let caller: String
+    let status: Int
+    let slug: String?
+
+    init(_ caller: String, _ response: APIResponse) {
+      (self.caller, status) = (caller, response.status)
+      slug = response.status < 400 ? nil : response.problem
+    }
+
+    var outcome: String { slug.map { "\(status) \($0)" } ?? "\(status)" }
+  }
+
+  /// Who gets what, for `Tests/Golden/rights.txt`: a line for each outcome.
+  private static func rights(to act: Act, _ answers: [Answer]) -> String {
+    var callers: [String: [String]] = [:]
+    let isClosed = answers.prefix(Cast.refusals).allSatisfy { $0.status == 401 }
+    if isClosed { callers["401"] = ["without a valid token"] }
+    for answer in answers.dropFirst(isClosed ? Cast.refusals : 0) {
+      callers[answer.outcome, default: []].append(answer.caller)
+    }
+    let lines = callers.sorted { $0.key < $1.key }.map { outcome, callers in
+      "  \(outcome): \(callers.count == answers.count ? "anyone" : callers.joined(separator: ", "))\n"
+    }
+    return "\(act.name): \(act)\n\(lines.joined())"
+  }
+
   /// A caller without a valid token gets 401 and the reason, or is served if the route needs no token.
-  private static func checkRefusals(_ act: Act, _ cast: Cast) async throws {
+  private static func checkRefusals(_ act: Act, _ cast: Cast) async throws -> [Answer] {
+    var answers: [Answer] = []
     for (who, token, slug) in cast.withoutAccess {
       let response = try await cast.call(act, by: cast.owner, token: token)
+      answers.append(Answer(who, response))
       let comment: Comment = "\(act) by \(who): \(response.status) \(response.body)"
       guard act.needsToken || act.takesToken && token != nil else {
         #expect(response.status == act.statuses[.owner], comment)
@@ -66,20 +100,23 @@ import Testing
         #expect(challenge?.hasPrefix(#"Bearer error="invalid_token""#) == true, comment)
       }
     }
+    return answers
   }
 
   /// A call with a valid token. A hidden thing gets the same response as one that does not exist.
-  private static func check(_ act: Act, _ cast: Cast, _ caller: Caller) async throws {
+  private static func check(_ act: Act, _ cast: Cast, _ caller: Caller) async throws -> Answer {
     let person = try #require(cast.people[caller])
     let response = try await cast.call(act, by: person, token: person.accessToken)
     let comment: Comment = "\(act) by the \(caller): \(response.status) \(response.body)"
+    let answer = Answer(caller.rawValue, response)
     #expect(response.status == act.statuses[caller], comment)
-    guard response.status >= 400 else { return }
+    guard response.status >= 400 else { return answer }
     #expect(response.problem == act.slug(of: response.status, for: caller), comment)
-    guard response.status == 404 else { return }
+    guard response.status == 404 else { return answer }
     let unknown = try await cast.call(
       act, by: person, token: person.accessToken, naming: UUID().uuidString.lowercased())
     #expect(unknown.status == 404 && unknown.withoutRequestID == response.withoutRequestID, comment)
+    return answer
   }
 }
 
@@ -96,6 +133,8 @@ private struct Cast: Sendable {
   let touched: [(name: String, id: User.ID)]
   /// The callers without a valid token, and their slugs. All tokens were the owner's or a guest's.
   let withoutAccess: [(who: String, token: String?, slug: String)]
+  /// Their number.
+  static let refusals = 5
 
   static func gather(_ number: Int, in app: TestApp) async throws -> Cast {
     let owner = try await app.signUp("owner\(number)")
