@@ -15,7 +15,10 @@ struct DeliveryLedger {
     init(_ lease: LeasedRow.Lease) { (id, token) = (lease.id, lease.token) }
   }
 
+  private static let queues = 2
+
   let concurrency: Int
+  private let mode: DeliveryState.Mode
   /// All events and commands, if the order is traced.
   private(set) var trace: [String] = []
   private let isTraced: Bool
@@ -23,6 +26,8 @@ struct DeliveryLedger {
   private(set) var sends = 0
   private(set) var lost = 0
   private(set) var stops = 0
+  /// The most rows of one queue that were leased at once.
+  private(set) var mostHeld = 0
 
   // What one worker knows.
   /// The leases whose end the worker has not seen.
@@ -46,14 +51,25 @@ struct DeliveryLedger {
   private var touchedChains: Set<Int> = []
   private var inFlight: [Int: (row: Int64, keys: [Capacity.Key])] = [:]
   private var permitted: [Int: Int64] = [:]
-  private var isWriting = false
   private var beingWritten: Set<Lease> = []
   private var claimScopes: [Int: LeaseQueue.Scope] = [:]
-  private var isStopping = false
+  private var queueOf: [Int64: Int] = [:]
+  /// The run with which each lease came, as long as no outcome of it was written.
+  private var runOf: [Lease: Int] = [:]
+  private var runs = 0
+  /// Whether no row was claimed again before an outcome of it was written: its run may have kept it.
+  private var runsAreKnown = true
+  private var timetable: DeliveryTimetable
+  private var now: Duration
 
-  init(concurrency: Int, isTraced: Bool) {
-    (self.concurrency, self.isTraced) = (concurrency, isTraced)
+  init(_ mode: DeliveryState.Mode, concurrency: Int, isTraced: Bool, at start: Duration = .zero) {
+    (self.mode, self.concurrency, self.isTraced) = (mode, concurrency, isTraced)
+    timetable = DeliveryTimetable(mode, queues: Self.queues, at: start)
+    now = start
   }
+
+  /// The maximum number of runs of one queue.
+  private var maximumRuns: Int { max(16, 4 * concurrency) }
 
   func violation(_ text: String) -> Violation {
     Violation(description: trace.joined(separator: "\n") + (isTraced ? "\n" : "") + text)
@@ -65,9 +81,9 @@ struct DeliveryLedger {
 
   func row(inFlight run: Int) -> Int64? { inFlight[run]?.row }
 
-  mutating func beginWorker() {
-    var next = DeliveryLedger(concurrency: concurrency, isTraced: isTraced)
-    (next.trace, next.sends, next.lost, next.stops) = (trace, sends, lost, stops)
+  mutating func beginWorker(_ mode: DeliveryState.Mode, at time: Duration) {
+    var next = DeliveryLedger(mode, concurrency: concurrency, isTraced: isTraced, at: time)
+    (next.trace, next.sends, next.lost, next.stops, next.mostHeld) = (trace, sends, lost, stops, mostHeld)
     self = next
     if isTraced { trace.append("a new worker") }
   }
@@ -80,35 +96,72 @@ struct DeliveryLedger {
     if isTraced { trace.append("row \(row.id) is touched by others") }
   }
 
+  // MARK: Time
+
+  /// Time passes, and the worker has done all that it wanted to do.
+  func checkPunctuality(at time: Duration) throws(Violation) {
+    if let late = timetable.late(at: time) { throw violation("\(time): \(late)") }
+  }
+
+  /// The machine has stalled: nothing that the worker does now is late.
+  mutating func stall(until time: Duration) {
+    timetable.forgive(until: time)
+    if isTraced { trace.append("\(time): the machine has stalled") }
+  }
+
   // MARK: Events
 
-  mutating func note(_ event: DeliveryState.Event, at time: Duration) {
+  mutating func note(_ event: DeliveryState.Event, at time: Duration) throws(Violation) {
     if isTraced { trace.append("\(time): \(Self.text(event))") }
+    now = time
     permitted = [:]
+    timetable.note(event, at: now)
+    follow(event)
+    for queue in 0..<Self.queues {
+      let count = held.count { queueOf[$0.id] == queue }
+      mostHeld = max(mostHeld, count)
+      timetable.note(holdsFew: count <= maximumRuns / 2, of: queue, at: now)
+      try require(count <= maximumHeld(of: queue), "\(count) rows of queue \(queue) are leased")
+    }
+  }
+
+  /// What runs hold, and what cannot be written.
+  private func maximumHeld(of queue: Int) -> Int {
+    let runLength = queue == 0 ? DeliveryWorld.runLength + 1 : 1
+    return (maximumRuns + 1) * runLength + 4 * maximumRuns
+  }
+
+  private mutating func follow(_ event: DeliveryState.Event) {
     switch event {
     case .claimed(let queue, .success(let claim)):
-      for row in claim.runs.joined() { take(row, isSuspect: claimScopes[queue] == .suspect) }
+      for run in claim.runs {
+        runs += 1
+        for row in run { take(row, of: queue, in: runs, isSuspect: claimScopes[queue] == .suspect) }
+      }
     case .checked(let checks, .success(let verdicts)):
       for check in checks where latest[check.row.id] == check.row.lease.token {
         follow(verdicts[check.row.id], on: check)
       }
     case .sent(let run, _, let outcome): end(run, outcome)
     case .written(let failure):
-      isWriting = false
       if failure == nil {
         held.subtract(beingWritten)
         over.formUnion(beingWritten)
       }
-    case .stopRequested, .cancelled:
-      isStopping = true
-      stops += 1
+    case .stopRequested, .cancelled: stops += 1
     case .started, .claimed, .checked, .renewed, .alarm, .woken: break
     }
   }
 
-  private mutating func take(_ row: LeasedRow, isSuspect: Bool) {
-    if let earlier = latest[row.id] { held = held.filter { $0.id != row.id || $0.token != earlier } }
+  private mutating func take(_ row: LeasedRow, of queue: Int, in run: Int, isSuspect: Bool) {
     let lease = Lease(row.lease)
+    runOf[lease] = run
+    if let token = latest[row.id] {
+      let earlier = Lease(LeasedRow.Lease(id: row.id, token: token))
+      held.remove(earlier)
+      if runOf.removeValue(forKey: earlier) != nil { runsAreKnown = false }
+    }
+    queueOf[row.id] = queue
     latest[row.id] = row.lease.token
     told.insert(lease)
     held.insert(lease)
@@ -126,6 +179,7 @@ struct DeliveryLedger {
     case nil:
       lost += 1
       held.remove(Lease(check.row.lease))
+      runOf[Lease(check.row.lease)] = nil
       over.insert(Lease(check.row.lease))
     }
   }
@@ -148,12 +202,13 @@ struct DeliveryLedger {
     _ command: DeliveryState.Command, after event: DeliveryState.Event, _ rows: [Int64: DeliveryWorld.Row]
   ) throws(Violation) {
     if isTraced { trace.append("    \(Self.text(command))") }
+    if case .write = command { try require(!timetable.isWriting, "two writes at once") }
+    if case .claim(let queue, let scope, let limit) = command { try checkClaim(of: queue, scope, limit) }
+    let sent: Int64? = if case .send(let run, _) = command { permitted[run] } else { nil }
+    if let early = timetable.note(command, sending: sent, at: now) { throw violation(early) }
     switch command {
-    case .claim(let queue, let scope, let limit):
-      try require(!isStopping, "a stopping worker claims")
-      try require(limit > 0, "a claim of nothing")
-      claimScopes[queue] = scope
-    case .check: try require(!isStopping, "a stopping worker reads rows")
+    case .claim: break
+    case .check: try require(!timetable.isStopping, "a stopping worker reads rows")
     case .send(let run, let send): try checkSend(run, send, rows)
     case .write(let outcomes, _): try checkWrite(outcomes)
     case .renew(let leases):
@@ -168,12 +223,24 @@ struct DeliveryLedger {
     }
   }
 
+  private mutating func checkClaim(of queue: Int, _ scope: LeaseQueue.Scope, _ limit: Int) throws(Violation) {
+    try require(!timetable.isStopping, "a stopping worker claims")
+    try require(limit > 0, "a claim of nothing")
+    claimScopes[queue] = scope
+    // Otherwise, some runs may be over and their outcomes wait for another write.
+    guard mode == .untilStopped, runsAreKnown, !timetable.isWriting, timetable.writeFailures == 0 else { return }
+    let count = Set(runOf.filter { queueOf[$0.key.id] == queue }.values).count
+    try require(
+      count <= maximumRuns / 2 && count + limit <= maximumRuns,
+      "\(count) runs of queue \(queue) are held, and \(limit) more are claimed")
+  }
+
   private mutating func checkSend(
     _ run: Int, _ send: Dispatcher.Send, _ rows: [Int64: DeliveryWorld.Row]
   ) throws(Violation) {
     sends += 1
     guard let id = permitted[run] else { throw violation("run \(run) is sent without having been read again") }
-    try require(!isStopping, "a stopping worker sends row \(id)")
+    try require(!timetable.isStopping, "a stopping worker sends row \(id)")
     try require(inFlight[run] == nil && !inFlight.values.contains { $0.row == id }, "row \(id) is sent twice at once")
     try require(!delivered.contains(id), "row \(id) is sent again after it was delivered")
     if suspects.contains(id) {
@@ -202,13 +269,12 @@ struct DeliveryLedger {
   }
 
   private mutating func checkWrite(_ outcomes: [Acknowledgements]) throws(Violation) {
-    try require(!isWriting, "two writes at once")
-    isWriting = true
     beingWritten = []
     for lease in outcomes.flatMap(\.leases).map(Lease.init) {
       try require(beingWritten.insert(lease).inserted, "row \(lease.id) has two outcomes")
       try require(told.contains(lease), "row \(lease.id) is written with another's lease")
       try require(!over.contains(lease), "row \(lease.id) is written after its lease was lost or its outcome written")
+      runOf[lease] = nil
     }
     for lease in outcomes.flatMap(\.done) {
       try require(finished.contains(lease.id), "row \(lease.id) is deleted without having been sent")

@@ -54,6 +54,8 @@ struct DeliveryWorld {
     /// The machine stalls, and other workers take leases.
     static let lostLeases = Troubles(rawValue: 2)
     static let kills = Troubles(rawValue: 4)
+    /// No write succeeds.
+    static let failingWrites = Troubles(rawValue: 8)
     static let all: Troubles = [.failures, .lostLeases, .kills]
   }
 
@@ -64,7 +66,7 @@ struct DeliveryWorld {
   private static let patience = 86_400
   private static let users = [User.ID.new(), User.ID.new()]
   private static let lease = Duration.seconds(LeaseQueue.leaseSeconds)
-  private static let runLength = 4
+  static let runLength = 4
 
   let seed: UInt64
   private(set) var ledger: DeliveryLedger
@@ -74,7 +76,9 @@ struct DeliveryWorld {
   private var random: SeededRandom
   private var troubles: Troubles
   private let concurrency: Int
-  private let mode: DeliveryState.Mode
+  private let isLoaded: Bool
+  let mode: DeliveryState.Mode
+  private var workersMode: DeliveryState.Mode
   private var now = Self.start
   private var worker = 1
   private var state: DeliveryState
@@ -85,15 +89,21 @@ struct DeliveryWorld {
   var enqueued: Int { Int(lastID) }
   private var lastToken: UInt64 = 0
 
-  init(seed: UInt64, _ troubles: Troubles = .all, hasKiller: Bool = false, isTraced: Bool = false) {
+  /// - Parameter load: how many rows there are at first; nil for a few.
+  init(
+    seed: UInt64, _ troubles: Troubles = .all, hasKiller: Bool = false, load: Int? = nil, isTraced: Bool = false
+  ) {
     self.seed = seed
     self.troubles = troubles
     random = SeededRandom(seed: seed)
+    isLoaded = load != nil
     concurrency = Int.random(in: 1...6, using: &random)
-    mode = hasKiller || Int.random(in: 0..<4, using: &random) > 0 ? .untilStopped : .untilNothingIsDue
-    ledger = DeliveryLedger(concurrency: concurrency, isTraced: isTraced)
+    let modes: [DeliveryState.Mode] = [.oneRound, .untilNothingIsDue, .untilStopped, .untilStopped]
+    mode = hasKiller || isLoaded ? .untilStopped : modes[Int.random(in: modes.indices, using: &random)]
+    workersMode = mode
+    ledger = DeliveryLedger(mode, concurrency: concurrency, isTraced: isTraced)
     state = Self.newState(mode, concurrency, at: now, &random)
-    enqueue(Int.random(in: 1...24, using: &random))
+    enqueue(load ?? Int.random(in: 1...24, using: &random))
     if hasKiller { killer = Int64.random(in: 1...lastID, using: &random) }
   }
 
@@ -131,7 +141,7 @@ struct DeliveryWorld {
     case 75..<80: try pass(.milliseconds(Int.random(in: 0...900, using: &random)))
     case 80..<84: enqueue(Int.random(in: 1...4, using: &random))
     case 84..<88: try handle(.woken)
-    case 88..<91: if troubles.contains(.lostLeases) { try pass(.seconds(5)) }
+    case 88..<91: if troubles.contains(.lostLeases) { try stall(.seconds(5)) }
     case 91..<97: if troubles.contains(.lostLeases) { meddle() }
     case 97: if troubles.contains(.kills) { try kill() }
     default: try fireAlarms()
@@ -155,7 +165,8 @@ struct DeliveryWorld {
       case .claim, .write: false
       default: true
       }
-    if luck < 2 || isCutShort && mayBeCut {
+    let isRefused = if case .write = operation.command { troubles.contains(.failingWrites) } else { false }
+    if luck < 2 || isRefused || isCutShort && mayBeCut {
       // Half of the failed statements have had their effect.
       if luck == 0 { _ = effect(of: operation.command, isSeen: false) }
       return try handle(operation, failure(of: operation.command))
@@ -172,7 +183,7 @@ struct DeliveryWorld {
   }
 
   private mutating func handle(_ event: DeliveryState.Event) throws(DeliveryLedger.Violation) {
-    ledger.note(event, at: now - Self.start)
+    try ledger.note(event, at: now - Self.start)
     for command in state.handle(event, at: Self.moment(now)) {
       try ledger.check(command, after: event, rows)
       switch command {
@@ -187,8 +198,25 @@ struct DeliveryWorld {
     }
   }
 
+  /// Time passes from alarm to alarm.
   private mutating func pass(_ time: Duration) throws(DeliveryLedger.Violation) {
+    let end = now + time
+    while !state.isDone, let next = alarms.min(), next < end {
+      now = max(now, next)
+      try checkPunctuality()
+      try fireAlarms()
+    }
+    now = end
+    if !state.isDone { try checkPunctuality() }
+    try fireAlarms()
+  }
+
+  private func checkPunctuality() throws(DeliveryLedger.Violation) { try ledger.checkPunctuality(at: now - Self.start) }
+
+  /// Nothing runs for so long, and then everything that is due.
+  private mutating func stall(_ time: Duration) throws(DeliveryLedger.Violation) {
     now += time
+    ledger.stall(until: now - Self.start)
     try fireAlarms()
   }
 
@@ -202,7 +230,8 @@ struct DeliveryWorld {
 
   /// The worker must end in time, whatever it is doing, and leave nothing leased that it knows of.
   private mutating func stop() throws(DeliveryLedger.Violation) {
-    try handle(Bool.random(using: &random) ? .stopRequested : .cancelled)
+    // One round ends soon anyway, and is not asked to.
+    try handle(mode != .oneRound && Bool.random(using: &random) ? .stopRequested : .cancelled)
     let latest = now + DeliveryState.grace + .seconds(2)
     while !state.isDone {
       if operations.contains(where: { !$0.hangs || isCutShort }) {
@@ -235,8 +264,8 @@ struct DeliveryWorld {
   private mutating func replaceWorker() throws(DeliveryLedger.Violation) {
     worker += 1
     (operations, alarms, isCutShort) = ([], [], false)
-    state = Self.newState(mode, concurrency, at: now, &random)
-    ledger.beginWorker()
+    state = Self.newState(workersMode, concurrency, at: now, &random)
+    ledger.beginWorker(workersMode, at: now - Self.start)
     try handle(.started)
   }
 
@@ -250,6 +279,8 @@ struct DeliveryWorld {
         for (id, row) in rows { rows[id]?.dueAt = min(row.dueAt, now) }
         try pass(.milliseconds(1500))
       }
+      // One round sends no suspects.
+      if mode == .oneRound, rows.values.contains(where: isSuspect) { workersMode = .untilNothingIsDue }
       if state.isDone { try startAgain() } else { try proceed() }
     }
     throw ledger.violation("rows are left: \(rows.values.filter { !$0.isDead }.map(\.id).sorted())")
@@ -260,10 +291,13 @@ struct DeliveryWorld {
   private mutating func enqueue(_ count: Int) {
     for _ in 0..<count {
       lastID += 1
-      let queue = Int.random(in: 0..<4, using: &random) == 0 ? 1 : 0
+      // Under load, most rows are in the second queue, where there is a run for each.
+      let queue = (Int.random(in: 0..<4, using: &random) == 0) != isLoaded ? 1 : 0
       let chain = queue == 1 ? -Int(lastID) : Int.random(in: 0..<8, using: &random)
       rows[lastID] = Row(
         id: lastID, queue: queue, chain: chain, createdAt: Self.moment(now).timestamp, dueAt: now, leasedUntil: now)
+      // Where workers are killed, some rows have been in flight before.
+      if troubles.contains(.kills), Int.random(in: 0..<8, using: &random) == 0 { rows[lastID]?.deaths = 2 }
     }
   }
 
@@ -445,7 +479,7 @@ struct DeliveryWorld {
   private func isFree(_ row: Row) -> Bool { row.lease == nil || row.leasedUntil <= now }
 
   private func isOldest(_ row: Row) -> Bool {
-    !rows.values.contains { $0.queue == row.queue && $0.chain == row.chain && $0.id < row.id && !$0.isDead }
+    row.queue == 1 || !rows.values.contains { $0.queue == 0 && $0.chain == row.chain && $0.id < row.id && !$0.isDead }
   }
 
   private func isAlive(_ owner: Owner) -> Bool {

@@ -14,14 +14,16 @@ import Testing
   private static let only = ProcessInfo.processInfo.environment["MUSTER_DELIVERY_ORDER"].flatMap { UInt64($0) }
 
   /// - Returns: the worlds after their orders, up to the first violation.
-  private func run(_ count: UInt64, _ troubles: DeliveryWorld.Troubles, hasKiller: Bool = false) async
-    -> [DeliveryWorld]
-  {
+  private func run(
+    _ count: UInt64, _ troubles: DeliveryWorld.Troubles, hasKiller: Bool = false, load: Int? = nil,
+    steps: Int = Self.steps
+  ) async -> [DeliveryWorld] {
     var worlds: [DeliveryWorld] = []
     for seed in Self.only.map({ $0...$0 }) ?? 0...count - 1 {
-      var world = DeliveryWorld(seed: seed, troubles, hasKiller: hasKiller, isTraced: Self.only != nil)
+      var world = DeliveryWorld(
+        seed: seed, troubles, hasKiller: hasKiller, load: load, isTraced: Self.only != nil)
       do {
-        try world.run(steps: Self.steps)
+        try world.run(steps: steps)
       } catch {
         Issue.record("order \(seed): \(error)")
         return worlds
@@ -42,6 +44,20 @@ import Testing
     #expect(counts.count { $0.sends > 10 } > worlds.count / 2)
     #expect(counts.count { $0.lost > 0 } > worlds.count / 10)
     #expect(counts.allSatisfy { $0.stops == 1 })
+    for mode in [DeliveryState.Mode.oneRound, .untilNothingIsDue, .untilStopped] {
+      #expect(worlds.count { $0.mode == mode } > worlds.count / 10, "\(mode)")
+    }
+  }
+
+  @Test(arguments: [DeliveryWorld.Troubles.failingWrites, .failures])
+  func `a worker that cannot write or send leases only as many rows as it may hold`(
+    troubles: DeliveryWorld.Troubles
+  ) async {
+    for world in await run(Self.orders / 40, troubles, load: 200, steps: 500) {
+      // The limit is reached: nothing that a claim could take is missing.
+      let least = troubles.contains(.failingWrites) ? 4 * 16 : 16
+      #expect(world.ledger.mostHeld >= least, "order \(world.seed)")
+    }
   }
 
   @Test func `without troubles, every row is sent exactly once`() async {
