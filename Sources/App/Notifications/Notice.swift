@@ -1,9 +1,10 @@
 import Foundation
 import Postgres
 
-/// A message about a change, for some recipients: the type that clients switch on, the ids with which they open the
-/// right screen, and the data for its sentence. See ``rendered(_:at:)`` for the sentence.
-struct Notice: Sendable {
+/// A message about a change, for some recipients. See ``stored`` for the type that clients switch on, the ids with which
+/// they open the right screen, and the data for its sentence, and ``rendered(_:at:)`` for the sentence. `with` is the
+/// number of people whom a guest brings.
+enum Notice: Sendable {
   typealias ID = Identifier<Notice>
 
   /// The types, named as on the wire and in the database.
@@ -46,222 +47,186 @@ struct Notice: Sendable {
     let name: String
   }
 
-  let kind: Kind
-  /// Its subject. A recipient's notices about one subject arrive in order.
-  let subject: UUID
-  /// The user whom it names.
-  let person: User.ID?
-  /// Never a recipient.
-  let actor: User.ID?
-  let payload: JSONDocument
-
-  private init(
-    _ kind: Kind, about subject: UUID, naming person: User.ID? = nil, by actor: User.ID? = nil,
-    _ members: [(StaticString, any JSONWritable)], plusOnes: Int = 0
-  ) {
-    self.kind = kind
-    self.subject = subject
-    self.person = person
-    self.actor = actor ?? person
-    var json = JSONWriter()
-    json.object {
-      $0.member("type", kind.rawValue)
-      for (name, value) in members { $0.member(name, value) }
-      if plusOnes > 0 { $0.member("plusOnes", plusOnes) }
-    }
-    payload = JSONDocument(json.text)
-  }
-
-  static func friendRequest(_ id: FriendRequest.ID, from sender: Person) -> Notice {
-    Notice(
-      .friendRequest, about: sender.id.rawValue, naming: sender.id,
-      [("userId", sender.id), ("requestId", id), ("actor", sender.displayName)])
-  }
-
-  static func friendAccepted(by person: Person) -> Notice {
-    Notice(
-      .friendAccepted, about: person.id.rawValue, naming: person.id,
-      [("userId", person.id), ("actor", person.displayName)])
-  }
-
-  static func eventInvited(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
-    Notice(
-      .eventInvited, about: event.rawValue, naming: host.id,
-      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
-  }
-
-  static func eventUpdated(_ event: Event.ID, _ title: String, _ changes: [FieldChange], by host: User.ID) -> Notice {
-    Notice(
-      .eventUpdated, about: event.rawValue, by: host, [("eventId", event), ("title", title), ("changes", changes)])
-  }
-
+  case friendRequest(FriendRequest.ID, from: Person)
+  case friendAccepted(by: Person)
+  case eventInvited(Event.ID, _ title: String, by: Person)
+  case eventUpdated(Event.ID, _ title: String, [FieldChange], by: User.ID)
   /// For an event whose local times stay while its times move, because the rules of its time zone have changed. Nothing
   /// that needs attention: it reaches the inbox, but no device.
-  static func eventKeptLocalTime(_ event: Event.ID, _ title: String, _ changes: [FieldChange]) -> Notice {
-    Notice(
-      .eventUpdated, about: event.rawValue,
-      [("eventId", event), ("title", title), ("cause", zoneRules), ("changes", changes)])
-  }
-
-  /// The `cause` of such a notice.
-  static let zoneRules = "zone-rules"
-
+  case eventKeptLocalTime(Event.ID, _ title: String, [FieldChange])
   /// Names no user: the event may be cancelled because the creator's account is gone.
-  static func eventCancelled(_ event: Event.ID, _ title: String, by host: User.ID) -> Notice {
-    Notice(.eventCancelled, about: event.rawValue, by: host, [("eventId", event), ("title", title)])
-  }
-
-  static func invitationWithdrawn(_ event: Event.ID, _ title: String) -> Notice {
-    Notice(.invitationWithdrawn, about: event.rawValue, [("eventId", event), ("title", title)])
-  }
-
-  /// - Parameter host: the host who set the answer.
-  static func invitationAnswered(
-    _ event: Event.ID, _ title: String, by guest: Person, _ status: Invitation.Status, with plusOnes: Int = 0,
-    setBy host: User.ID? = nil
-  ) -> Notice {
-    Notice(
-      .invitationAnswered, about: event.rawValue, naming: guest.id, by: host,
-      [
-        ("eventId", event), ("userId", guest.id), ("status", status.rawValue), ("title", title),
-        ("actor", guest.displayName),
-      ],
-      plusOnes: status == .declined ? 0 : plusOnes)
-  }
-
+  case eventCancelled(Event.ID, _ title: String, by: User.ID)
+  case invitationWithdrawn(Event.ID, _ title: String)
+  /// `setBy` is the host who set the answer.
+  case invitationAnswered(
+    Event.ID, _ title: String, by: Person, Invitation.Status, with: Int = 0, setBy: User.ID? = nil)
   /// For the guest who got the place. It names no user, so a block of the guest hides nothing from the guest.
-  static func waitlistPromoted(_ event: Event.ID, _ title: String, guest: User.ID, with plusOnes: Int = 0) -> Notice {
-    Notice(
-      .waitlistPromoted, about: event.rawValue,
-      [("eventId", event), ("userId", guest), ("title", title)], plusOnes: plusOnes)
-  }
-
-  /// For the hosts.
-  ///
-  /// - Parameter actor: the user whose change made the place free.
-  static func guestPromoted(
-    _ event: Event.ID, _ title: String, guest: Person, with plusOnes: Int = 0, by actor: User.ID?
-  ) -> Notice {
-    Notice(
-      .waitlistPromoted, about: event.rawValue, naming: guest.id, by: actor,
-      [("eventId", event), ("userId", guest.id), ("title", title), ("actor", guest.displayName)],
-      plusOnes: plusOnes)
-  }
-
+  case waitlistPromoted(Event.ID, _ title: String, guest: User.ID, with: Int = 0)
+  /// For the hosts. `by` is the user whose change made the place free.
+  case guestPromoted(Event.ID, _ title: String, guest: Person, with: Int = 0, by: User.ID?)
   /// For the hosts. A visitor is not a user, so the notice names none.
-  static func visitorPromoted(
-    _ event: Event.ID, _ title: String, guest: Guest.ID, named name: String, with plusOnes: Int, by actor: User.ID?
-  ) -> Notice {
-    Notice(
-      .waitlistPromoted, about: event.rawValue, by: actor,
-      [("eventId", event), ("guestId", guest), ("title", title), ("actor", name)], plusOnes: plusOnes)
-  }
-
-  /// A visitor's answer, for the hosts.
-  ///
-  /// - Parameter host: the host who caused it by an approval.
-  static func guestAnswered(
-    _ event: Event.ID, _ title: String, guest: Guest.ID, named name: String, _ status: Invitation.Status,
-    with plusOnes: Int, by host: User.ID? = nil
-  ) -> Notice {
-    Notice(
-      .guestAnswered, about: event.rawValue, by: host,
-      [("eventId", event), ("guestId", guest), ("status", status.rawValue), ("title", title), ("actor", name)],
-      plusOnes: status == .declined ? 0 : plusOnes)
-  }
-
-  /// A guest who waits for approval, for the hosts.
-  ///
-  /// - Parameter user: nil for a visitor.
-  static func approvalRequested(
-    _ event: Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named name: String,
-    with plusOnes: Int = 0
-  ) -> Notice {
-    var members: [(StaticString, any JSONWritable)] = [("eventId", event), ("guestId", guest)]
-    if let user { members.append(("userId", user)) }
-    return Notice(
-      .approvalRequested, about: event.rawValue, naming: user, members + [("title", title), ("actor", name)],
-      plusOnes: plusOnes)
-  }
-
-  /// Answers of several visitors, for the hosts. If all of them wait for approval, it is a request.
-  ///
-  /// - Parameter named: some of them.
-  static func guestsAnswered(
-    _ event: Event.ID, _ title: String, count: Int, pending: Int, named guests: [NamedGuest]
-  ) -> Notice {
-    Notice(
-      pending == count ? .approvalRequested : .guestAnswered, about: event.rawValue,
-      [("eventId", event), ("title", title), ("count", count), ("pending", pending), ("guests", guests)])
-  }
-
-  static func eventReminder(_ event: Event.ID, _ title: String, start: Timestamp) -> Notice {
-    Notice(.eventReminder, about: event.rawValue, [("eventId", event), ("title", title), ("start", start)])
-  }
-
+  case visitorPromoted(
+    Event.ID, _ title: String, guest: Guest.ID, named: String, with: Int, by: User.ID?)
+  /// A visitor's answer, for the hosts. `by` is the host who caused it by an approval.
+  case guestAnswered(
+    Event.ID, _ title: String, guest: Guest.ID, named: String, Invitation.Status, with: Int,
+    by: User.ID? = nil)
+  /// A guest who waits for approval, for the hosts. `user` is nil for a visitor.
+  case approvalRequested(
+    Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named: String, with: Int = 0)
+  /// Answers of several visitors, for the hosts. If all of them wait for approval, it is a request. `named` are some of
+  /// them.
+  case guestsAnswered(Event.ID, _ title: String, count: Int, pending: Int, named: [NamedGuest])
+  case eventReminder(Event.ID, _ title: String, start: Timestamp)
   /// For the user whom the creator wants as a co-host.
-  static func hostOffered(_ event: Event.ID, _ title: String, _ offer: Proposal.ID, by creator: Person) -> Notice {
-    Notice(
-      .hostOffered, about: event.rawValue, naming: creator.id,
-      [
-        ("eventId", event), ("proposalId", offer), ("userId", creator.id), ("title", title),
-        ("actor", creator.displayName),
-      ])
-  }
-
+  case hostOffered(Event.ID, _ title: String, Proposal.ID, by: Person)
   /// A new co-host, for the other hosts.
-  static func hostAdded(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
-    Notice(
-      .hostAdded, about: event.rawValue, naming: host.id,
-      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
-  }
-
+  case hostAdded(Event.ID, _ title: String, by: Person)
   /// For the account that has become the guest in place of a visitor with its address.
-  static func answerMerged(
-    _ event: Event.ID, _ title: String, _ status: Invitation.Status, with plusOnes: Int = 0
-  ) -> Notice {
-    Notice(
-      .answerMerged, about: event.rawValue, [("eventId", event), ("status", status.rawValue), ("title", title)],
-      plusOnes: status == .declined ? 0 : plusOnes)
-  }
-
+  case answerMerged(Event.ID, _ title: String, Invitation.Status, with: Int = 0)
   /// For the account that decides about the answer of a visitor with its address. It has no name: anyone may have typed
   /// one.
-  static func answerProposed(
-    _ event: Event.ID, _ title: String, _ proposal: Proposal.ID, _ status: Invitation.Status, with plusOnes: Int = 0
-  ) -> Notice {
-    Notice(
-      .answerProposed, about: event.rawValue,
-      [("eventId", event), ("proposalId", proposal), ("status", status.rawValue), ("title", title)],
-      plusOnes: status == .declined ? 0 : plusOnes)
-  }
-
+  case answerProposed(Event.ID, _ title: String, Proposal.ID, Invitation.Status, with: Int = 0)
   /// For the guest whose answer a host has set.
-  static func answerSet(_ event: Event.ID, _ title: String, _ status: Invitation.Status, by host: Person) -> Notice {
-    Notice(
-      .answerSet, about: event.rawValue, naming: host.id,
-      [
-        ("eventId", event), ("userId", host.id), ("status", status.rawValue), ("title", title),
-        ("actor", host.displayName),
-      ])
-  }
-
+  case answerSet(Event.ID, _ title: String, Invitation.Status, by: Person)
   /// For guests who have not answered.
-  static func answerReminder(_ event: Event.ID, _ title: String, by host: Person) -> Notice {
-    Notice(
-      .answerReminder, about: event.rawValue, naming: host.id,
-      [("eventId", event), ("userId", host.id), ("title", title), ("actor", host.displayName)])
-  }
-
-  static func sessionRevoked(_ session: Session.ID) -> Notice {
-    Notice(.sessionRevoked, about: session.rawValue, [("sessionId", session)])
-  }
-
+  case answerReminder(Event.ID, _ title: String, by: Person)
+  case sessionRevoked(Session.ID)
   /// For the owner of an account that someone else may have used before.
-  static func accountClaimed(_ user: User.ID, _ left: User.Leftovers) -> Notice {
-    Notice(
-      .accountClaimed, about: user.rawValue,
-      [("friends", left.friends), ("events", left.events), ("links", left.links)])
+  case accountClaimed(User.ID, User.Leftovers)
+}
+
+extension Notice {
+  /// The `cause` of a notice about new rules of a time zone.
+  static let zoneRules = "zone-rules"
+
+  /// The columns of a notice, and who never gets it.
+  struct Stored: Sendable {
+    fileprivate typealias Members = [(StaticString, any JSONWritable)]
+
+    let kind: Kind
+    /// A recipient's notices about one subject arrive in order.
+    let subject: UUID
+    /// The user whom it names.
+    let person: User.ID?
+    /// Never a recipient.
+    let actor: User.ID?
+    let payload: JSONDocument
+
+    /// - Parameters:
+    ///   - actor: nil for the person.
+    ///   - members: of the payload, after the type.
+    fileprivate init(
+      _ kind: Kind, about subject: UUID, naming person: User.ID? = nil, by actor: User.ID? = nil,
+      _ members: Members, plusOnes: Int = 0
+    ) {
+      self.kind = kind
+      self.subject = subject
+      self.person = person
+      self.actor = actor ?? person
+      var json = JSONWriter()
+      json.object {
+        $0.member("type", kind.rawValue)
+        for (name, value) in members { $0.member(name, value) }
+        if plusOnes > 0 { $0.member("plusOnes", plusOnes) }
+      }
+      payload = JSONDocument(json.text)
+    }
+
+    /// About an event.
+    ///
+    /// - Parameters:
+    ///   - ids: the members between those of event and title.
+    ///   - rest: those after the title.
+    fileprivate init(
+      _ kind: Kind, _ event: Event.ID, _ title: String, naming person: User.ID? = nil, by actor: User.ID? = nil,
+      ids: Members = [], _ rest: Members = [], plusOnes: Int = 0
+    ) {
+      var members: Members = [("eventId", event)]
+      members += ids
+      members.append(("title", title))
+      members += rest
+      self.init(kind, about: event.rawValue, naming: person, by: actor, members, plusOnes: plusOnes)
+    }
+  }
+
+  /// Its columns. Each notice has them in one place.
+  var stored: Stored {
+    switch self {
+    case .friendRequest(let id, let sender):
+      Stored(
+        .friendRequest, about: sender.id.rawValue, naming: sender.id,
+        [("userId", sender.id), ("requestId", id), ("actor", sender.displayName)])
+    case .friendAccepted(let person):
+      Stored(
+        .friendAccepted, about: person.id.rawValue, naming: person.id,
+        [("userId", person.id), ("actor", person.displayName)])
+    case .eventInvited(let event, let title, let host):
+      Stored(
+        .eventInvited, event, title, naming: host.id, ids: [("userId", host.id)], [("actor", host.displayName)])
+    case .eventUpdated(let event, let title, let changes, let host):
+      Stored(.eventUpdated, event, title, by: host, [("changes", changes)])
+    case .eventKeptLocalTime(let event, let title, let changes):
+      Stored(.eventUpdated, event, title, [("cause", Self.zoneRules), ("changes", changes)])
+    case .eventCancelled(let event, let title, let host): Stored(.eventCancelled, event, title, by: host)
+    case .invitationWithdrawn(let event, let title): Stored(.invitationWithdrawn, event, title)
+    case .invitationAnswered(let event, let title, let guest, let status, let plusOnes, let host):
+      Stored(
+        .invitationAnswered, event, title, naming: guest.id, by: host,
+        ids: [("userId", guest.id), ("status", status.rawValue)], [("actor", guest.displayName)],
+        plusOnes: status == .declined ? 0 : plusOnes)
+    case .waitlistPromoted(let event, let title, let guest, let plusOnes):
+      Stored(.waitlistPromoted, event, title, ids: [("userId", guest)], plusOnes: plusOnes)
+    case .guestPromoted(let event, let title, let guest, let plusOnes, let actor):
+      Stored(
+        .waitlistPromoted, event, title, naming: guest.id, by: actor, ids: [("userId", guest.id)],
+        [("actor", guest.displayName)], plusOnes: plusOnes)
+    case .visitorPromoted(let event, let title, let guest, let name, let plusOnes, let actor):
+      Stored(
+        .waitlistPromoted, event, title, by: actor, ids: [("guestId", guest)], [("actor", name)], plusOnes: plusOnes)
+    case .guestAnswered(let event, let title, let guest, let name, let status, let plusOnes, let host):
+      Stored(
+        .guestAnswered, event, title, by: host, ids: [("guestId", guest), ("status", status.rawValue)],
+        [("actor", name)], plusOnes: status == .declined ? 0 : plusOnes)
+    case .approvalRequested(let event, let title, let guest, nil, let name, let plusOnes):
+      Stored(.approvalRequested, event, title, ids: [("guestId", guest)], [("actor", name)], plusOnes: plusOnes)
+    case .approvalRequested(let event, let title, let guest, let user?, let name, let plusOnes):
+      Stored(
+        .approvalRequested, event, title, naming: user, ids: [("guestId", guest), ("userId", user)],
+        [("actor", name)], plusOnes: plusOnes)
+    case .guestsAnswered(let event, let title, let count, let pending, let guests):
+      Stored(
+        pending == count ? .approvalRequested : .guestAnswered, event, title,
+        [("count", count), ("pending", pending), ("guests", guests)])
+    case .eventReminder(let event, let title, let start):
+      Stored(.eventReminder, event, title, [("start", start)])
+    case .hostOffered(let event, let title, let offer, let creator):
+      Stored(
+        .hostOffered, event, title, naming: creator.id, ids: [("proposalId", offer), ("userId", creator.id)],
+        [("actor", creator.displayName)])
+    case .hostAdded(let event, let title, let host):
+      Stored(.hostAdded, event, title, naming: host.id, ids: [("userId", host.id)], [("actor", host.displayName)])
+    case .answerMerged(let event, let title, let status, let plusOnes):
+      Stored(
+        .answerMerged, event, title, ids: [("status", status.rawValue)], plusOnes: status == .declined ? 0 : plusOnes)
+    case .answerProposed(let event, let title, let proposal, let status, let plusOnes):
+      Stored(
+        .answerProposed, event, title, ids: [("proposalId", proposal), ("status", status.rawValue)],
+        plusOnes: status == .declined ? 0 : plusOnes)
+    case .answerSet(let event, let title, let status, let host):
+      Stored(
+        .answerSet, event, title, naming: host.id, ids: [("userId", host.id), ("status", status.rawValue)],
+        [("actor", host.displayName)])
+    case .answerReminder(let event, let title, let host):
+      Stored(
+        .answerReminder, event, title, naming: host.id, ids: [("userId", host.id)], [("actor", host.displayName)])
+    case .sessionRevoked(let session):
+      Stored(.sessionRevoked, about: session.rawValue, [("sessionId", session)])
+    case .accountClaimed(let user, let left):
+      Stored(
+        .accountClaimed, about: user.rawValue,
+        [("friends", left.friends), ("events", left.events), ("links", left.links)])
+    }
   }
 }
 

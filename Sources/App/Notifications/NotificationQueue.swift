@@ -17,7 +17,8 @@ enum NotificationQueue {
   /// - Returns: nil if there are no recipients.
   static func insert(_ notices: [Addressed]) -> SQL? {
     let notices = notices.map { each in
-      Addressed(recipients: each.recipients.filter { $0 != each.notice.actor }, notice: each.notice)
+      let notice = each.notice.stored
+      return (recipients: each.recipients.filter { $0 != notice.actor }, notice: notice)
     }.filter { !$0.recipients.isEmpty }
     guard let first = notices.first else { return nil }
     if notices.count == 1 {
@@ -50,36 +51,38 @@ enum NotificationQueue {
   ///
   /// - Parameter recipients: a query with one column of user ids.
   static func insert(_ notice: Notice, forUsersIn recipients: SQL) -> SQL {
-    """
-    INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)
-    SELECT \(notice.kind), \(notice.subject), \(notice.person), recipients.ids, \(notice.payload)
-    FROM (
-      SELECT array_agg(DISTINCT user_id) AS ids
-      FROM (\(recipients)) AS each (user_id)
-      WHERE user_id IS NOT NULL AND user_id IS DISTINCT FROM \(notice.actor)
-    ) AS recipients
-    WHERE recipients.ids IS NOT NULL
-    """
+    let notice = notice.stored
+    return """
+      INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)
+      SELECT \(notice.kind), \(notice.subject), \(notice.person), recipients.ids, \(notice.payload)
+      FROM (
+        SELECT array_agg(DISTINCT user_id) AS ids
+        FROM (\(recipients)) AS each (user_id)
+        WHERE user_id IS NOT NULL AND user_id IS DISTINCT FROM \(notice.actor)
+      ) AS recipients
+      WHERE recipients.ids IS NOT NULL
+      """
   }
 
   /// Inserts a row for each notice that has recipients, in their order. The actor is never a recipient.
   ///
   /// - Parameter pairs: a query of `(subject_id, user_id)`, the recipients of the notice about each subject.
   static func insert(_ notices: [Notice], by actor: User.ID?, forUsersIn pairs: SQL) -> SQL {
-    """
-    INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
-    SELECT n.type, n.subject_id, r.ids, n.payload::jsonb
-    FROM unnest(
-      \(notices.map(\.kind)), \(notices.map(\.subject)), \(notices.map(\.payload.text))
-    ) WITH ORDINALITY AS n (type, subject_id, payload, place)
-    JOIN (
-      SELECT subject_id, array_agg(DISTINCT user_id) AS ids
-      FROM (\(pairs)) AS each (subject_id, user_id)
-      WHERE user_id IS DISTINCT FROM \(actor)
-      GROUP BY subject_id
-    ) AS r ON r.subject_id = n.subject_id
-    ORDER BY n.place
-    """
+    let notices = notices.map(\.stored)
+    return """
+      INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
+      SELECT n.type, n.subject_id, r.ids, n.payload::jsonb
+      FROM unnest(
+        \(notices.map(\.kind)), \(notices.map(\.subject)), \(notices.map(\.payload.text))
+      ) WITH ORDINALITY AS n (type, subject_id, payload, place)
+      JOIN (
+        SELECT subject_id, array_agg(DISTINCT user_id) AS ids
+        FROM (\(pairs)) AS each (subject_id, user_id)
+        WHERE user_id IS DISTINCT FROM \(actor)
+        GROUP BY subject_id
+      ) AS r ON r.subject_id = n.subject_id
+      ORDER BY n.place
+      """
   }
 
   /// Removes a recipient from waiting notices, and deletes those without other recipients. Other recipients still get

@@ -75,7 +75,7 @@ import Testing
   }
 
   private func rendered(_ notice: Notice) throws -> JSON {
-    try JSON(parsing: Notice.rendered(notice.payload, at: Self.now).text.utf8)
+    try JSON(parsing: Notice.rendered(notice.stored.payload, at: Self.now).text.utf8)
   }
 
   @Test func `the strings to translate are all sentences, with their arguments in order`() throws {
@@ -94,7 +94,7 @@ import Testing
         #expect((payload[part].string ?? payload[part].int.map { "\($0)" }) == arg, "\(key)")
       }
       keys.insert(key)
-      types.insert(notice.kind.rawValue)
+      types.insert(notice.stored.kind.rawValue)
     }
     #expect(keys == Set(table.keys))
     #expect(types == Set(Notice.Kind.allCases.map(\.rawValue)))

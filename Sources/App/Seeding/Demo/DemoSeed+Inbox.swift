@@ -33,7 +33,7 @@ extension DemoSeed {
     _ item: InboxSeed, at place: Int, zones: ZoneDatabase, now: Date, in change: Change
   ) throws {
     let recipient = try person(item.to).user
-    let notice = try notice(of: item, zones: zones, now: now)
+    let notice = try notice(of: item, zones: zones, now: now).stored
     let createdAt = try time(of: item, zones: zones, now: now)
     let filedAt = Timestamp(microseconds: createdAt.microseconds + Int64(place))
     let readAt = item.read == true ? min(createdAt.adding(seconds: 3600), Timestamp(now)) : nil

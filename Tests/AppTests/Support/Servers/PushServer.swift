@@ -207,6 +207,7 @@ extension Push {
   }
 
   init(_ notice: Notice, createdAt: Timestamp = .now()) {
+    let notice = notice.stored
     self.init(
       id: UUID().uuidString.lowercased(), type: notice.kind.rawValue, subject: notice.subject.uuidString.lowercased(),
       recipient: User.ID.new().description, payload: Notice.rendered(notice.payload, at: createdAt).text,
