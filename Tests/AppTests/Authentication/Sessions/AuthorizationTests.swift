@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  /// What a caller gets.
+  /// A response, and who got it.
   private struct Answer {
     let caller: String
     let status: Int

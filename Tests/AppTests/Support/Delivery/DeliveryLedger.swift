@@ -125,7 +125,7 @@ struct DeliveryLedger {
     }
   }
 
-  /// What runs hold, and what cannot be written.
+  /// The rows of runs, and those that cannot be written.
   private func maximumHeld(of queue: Int) -> Int {
     let runLength = queue == 0 ? DeliveryWorld.runLength + 1 : 1
     return (maximumRuns + 1) * runLength + 4 * maximumRuns

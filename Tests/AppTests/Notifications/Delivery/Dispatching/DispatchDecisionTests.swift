@@ -225,7 +225,7 @@ import Testing
       commands.filter { if case .claim(queue, _, _) = $0 { true } else { false } }
     }
     let first = handle(.started)
-    // The second queue claims a suspect. Meanwhile, the first one learns that it has one, too, and claims other rows.
+    // The second queue claims a suspect. Meanwhile, the first one learns that it also has one, and claims other rows.
     var commands = claims(1, in: first).flatMap { handle(result(of: $0, &suspects)) }
     #expect(suspectClaims(commands) == [1])
     let waiting = claims(0, in: first).flatMap { handle(result(of: $0, &suspects)) }
