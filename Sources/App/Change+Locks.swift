@@ -6,17 +6,28 @@ extension Change {
   /// their profiles, or the relation between two of them, will change.
   ///
   /// - Returns: the users that exist.
-  @discardableResult
   func lock(_ users: User.ID..., for strength: LockStrength) async throws -> Set<User.ID> {
     try await lock(users: users, for: strength)
   }
 
-  @discardableResult
   func lock(users: [User.ID], for strength: LockStrength) async throws -> Set<User.ID> {
     try takeTurns(at: users, for: strength)
-    let rows = try await rows(
-      "SELECT id FROM users WHERE id = ANY(\(users)) ORDER BY id \(unescaped: strength.rawValue)")
-    return Set(try rows.map { try $0["id"] })
+    return Set(try await rows(Self.locking(users, for: strength)).map { try $0["id"] })
+  }
+
+  /// The same for a verb that does not ask which users exist. The lock is sent with the next statement, which sees what
+  /// was committed before the lock was taken, and costs no round trip.
+  func lockAhead(_ users: User.ID..., for strength: LockStrength) throws {
+    try lockAhead(users: users, for: strength)
+  }
+
+  func lockAhead(users: [User.ID], for strength: LockStrength) throws {
+    try takeTurns(at: users, for: strength)
+    try write(Self.locking(users, for: strength))
+  }
+
+  private static func locking(_ users: [User.ID], for strength: LockStrength) -> SQL {
+    "SELECT id FROM users WHERE id = ANY(\(users)) ORDER BY id \(unescaped: strength.rawValue)"
   }
 
   enum LockStrength: String {

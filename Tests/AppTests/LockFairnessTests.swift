@@ -20,7 +20,7 @@ import Testing
       task.withLock {
         $0 = Task { [self] in
           try await database.change { change in
-            try await change.lock(users: users, for: .share)
+            _ = try await change.lock(users: users, for: .share)
             state.withLock { $0 = true }
             for await _ in stream {}
           }

@@ -31,7 +31,7 @@ enum Reauthentication: Sendable {
     /// - Throws: ``AppError/wrongCode`` if the code was used or replaced since the check.
     func spend(in change: Change) async throws {
       if let missing {
-        try await change.lock(user, for: .update)
+        try change.lockAhead(user, for: .update)
         let hasNoWayIn: Bool? = try await change.value(
           "SELECT \(User.hasNoWayIn) FROM users AS u WHERE u.id = \(user)")
         guard hasNoWayIn == true else { throw missing }

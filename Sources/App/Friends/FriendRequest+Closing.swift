@@ -65,7 +65,7 @@ extension FriendRequest {
     _ id: ID, _ direction: Direction, of user: User.ID, and other: User.ID, in change: Change
   ) async throws -> Status {
     let (mine, theirs) = direction.columns
-    try await change.lock(user, other, for: .share)
+    try change.lockAhead(user, other, for: .share)
     let status: Status? = try await change.value(
       """
       SELECT status FROM friend_requests

@@ -14,7 +14,7 @@ extension Report {
   ) async throws {
     let owner: User.ID? = try await change.value("SELECT creator_id FROM events WHERE id = \(event)")
     // The account is not deleted meanwhile: its deletion would not find this report.
-    if let owner { try await change.lock(owner, for: .share) }
+    if let owner { try change.lockAhead(owner, for: .share) }
     try change.write(
       """
       INSERT INTO reports (

@@ -287,7 +287,7 @@ import Testing
       watch = try await Watch(watch.phones)
       try await watch.expect("releasing it") {
         try await app.service.change { change in
-          try await change.lock(hugo.userID, for: .update)
+          try change.lockAhead(hugo.userID, for: .update)
           try await FriendRequest.release(of: hugo.userID, in: change)
         }
       }

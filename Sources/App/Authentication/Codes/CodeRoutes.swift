@@ -26,7 +26,7 @@ struct CodeRoutes {
         budget: budget, counts: recipient != nil)
       let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
       try await dependencies.change(at: .user(user)) {
-        try await SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
+        try SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
       }
     }
   }

@@ -78,7 +78,7 @@ struct MailToken: Sendable {
   /// it does the same work and mails nothing.
   static func mailReset(
     to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
-  ) async throws {
+  ) throws {
     try change.takeTurns(at: [user], for: .share)
     let id = try issue(
       .resetPassword, email: "u.email",
@@ -166,7 +166,7 @@ struct MailToken: Sendable {
     _ id: ID, of user: User.ID, for purpose: Purpose, in change: Change
   ) async throws -> MailToken? {
     // Accounts are locked before tokens.
-    try await change.lock(user, for: .update)
+    try change.lockAhead(user, for: .update)
     let row = try await change.first(
       """
       DELETE FROM mail_tokens AS t

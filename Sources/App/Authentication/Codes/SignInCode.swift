@@ -30,8 +30,8 @@ enum SignInCode {
   /// gate holds the mail back, it does the same work and mails nothing.
   static func mail(
     to user: User.ID, at email: EmailAddress, _ pass: MailGate.Pass?, keys: SigningKeys, in change: Change
-  ) async throws {
-    try await change.lock(user, for: .update)
+  ) throws {
+    try change.lockAhead(user, for: .update)
     let id = try MailToken.issue(
       .signInCode, email: "u.email",
       where: "u.id = \(user) AND u.email_key = \(email.key) AND \(pass != nil)", keys: keys, in: change)
@@ -54,7 +54,7 @@ enum SignInCode {
   static func check(
     _ code: String, of user: User.ID, keys: SigningKeys, in change: Change
   ) async throws -> MailToken.ID? {
-    try await change.lock(user, for: .update)
+    try change.lockAhead(user, for: .update)
     let row = try await change.first("SELECT t.id, t.kid FROM \(tokens) WHERE u.id = \(user) AND \(isOpen)")
     guard let row else { return nil }
     let id: MailToken.ID = try row["id"]

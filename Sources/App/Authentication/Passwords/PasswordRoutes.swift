@@ -53,7 +53,7 @@ struct PasswordRoutes {
     let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
     // An unknown address costs the same statements.
     let user = recipient?.user ?? .new()
-    try await database.change { try await MailToken.mailReset(to: user, at: email, pass, keys: keys, in: $0) }
+    try await database.change { try MailToken.mailReset(to: user, at: email, pass, keys: keys, in: $0) }
   }
 
   @Sendable func confirmReset(_ request: Request, _ context: Context) async throws -> Response {
@@ -137,7 +137,7 @@ extension Dependencies {
     try await change(at: .user(user)) { change in
       let holder = try await MailToken.holder(
         besides: user, of: token, for: .undoEmailChange, keys: keys, in: change)
-      try await change.lock(users: [user, holder].compactMap { $0 }, for: .update)
+      try change.lockAhead(users: [user, holder].compactMap { $0 }, for: .update)
       let redeemed = try await MailToken.redeem(token, of: user, for: .undoEmailChange, keys: keys, in: change)
       guard let redeemed else { throw AppError.badMailToken }
       try await User.undoEmailChange(by: redeemed, in: change)

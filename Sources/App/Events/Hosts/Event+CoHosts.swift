@@ -171,7 +171,7 @@ extension Event {
   /// user changes nothing.
   static func removeHost(_ user: User.ID, from id: ID, by actor: User.ID, in change: Change) async throws {
     // Blocks decide who sees the host. A block that is added or removed now waits, or the touch below sees it.
-    _ = try await change.lock(user, actor, for: .share)
+    try change.lockAhead(user, actor, for: .share)
     let row =
       try await user == actor
       ? lock(id, by: actor, in: change) : lock(id, byCreator: actor, in: change)

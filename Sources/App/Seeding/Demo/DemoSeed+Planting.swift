@@ -1,6 +1,8 @@
 import Foundation
 import Postgres
 
+/// The rows of the demo. No verb can write them: a verb takes place now, chooses most ids itself, notifies people, and
+/// refuses events that are over.
 extension DemoSeed {
   func person(_ username: String?) throws -> PersonSeed {
     guard let person = people.first(where: { $0.username == username }) else { throw AppError.userNotFound }

@@ -121,7 +121,7 @@ public struct DemoSeed: Sendable {
     passwordHash hash: String, linkKey: String, zones: ZoneDatabase, now: Date, in database: Database
   ) async throws {
     try await database.change { change in
-      try await change.lock(users: people.map(\.user), for: .update)
+      try change.lockAhead(users: people.map(\.user), for: .update)
       var new: Set<String> = []
       for person in people where try await plant(person, passwordHash: hash, in: change) { new.insert(person.username) }
       for person in people where new.contains(person.username) { try await plantPicture(of: person, in: change) }
