@@ -53,3 +53,68 @@ enum Outcome: Sendable {
     }
   }
 }
+
+extension Outcome {
+  /// Statuses of a proxy that do not tell whether the request reached Muster.
+  private static let gatewayStatuses = [408, 502, 503, 504]
+  /// Problems with a wait that is the user's business.
+  private static let limitsOfUsers: Set<Problem.Slug> = [
+    .tooManyAttempts, .tooManyFriendRequests, .tooManyReports, .tooManyUsernames,
+  ]
+  /// Problems of 503 that say that nothing was changed.
+  private static let withoutEffect: Set<Problem.Slug> = [
+    .busy, .databaseUnavailable, .picturesUnavailable, .providerUnavailable, .stopping, .tooManyStreams,
+  ]
+
+  /// Whether the same request may be sent again.
+  func allowsRepeat(_ repeats: APICall.Repeats) -> Bool {
+    switch (self, repeats) {
+    case (.success, _), (_, .never): false
+    case (.lost, let repeats): repeats == .always
+    case (.foreign(let status, _, _), let repeats): repeats == .always && Self.gatewayStatuses.contains(status)
+    case (.problem(let problem), let repeats):
+      switch problem.status {
+      case 408: true
+      case 409: repeats == .always && problem.type == .requestRunning
+      case 429: !Self.limitsOfUsers.contains(problem.type)
+      case 503: repeats == .always || Self.withoutEffect.contains(problem.type)
+      default: false
+      }
+    }
+  }
+}
+
+/// The success that a call has. Another response of 2xx comes from a proxy, or from a network that wants a login of its
+/// own.
+enum ExpectedResponse: Sendable {
+  /// 204.
+  case nothing
+  /// Another status of 2xx, and a body of a media type.
+  case body(type: String)
+
+  static let json = ExpectedResponse.body(type: "application/json")
+  static let eventStream = ExpectedResponse.body(type: "text/event-stream")
+
+  /// The media types that a request accepts. Problems are also JSON.
+  var mediaType: String {
+    switch self {
+    case .nothing: "application/json"
+    case .body(let type): type
+    }
+  }
+
+  func matches(_ response: TransportResponse) -> Bool {
+    switch self {
+    case .nothing: response.status == 204
+    case .body(let type):
+      (200..<300).contains(response.status) && response.status != 204 && response.mediaType == type
+    }
+  }
+}
+
+extension TransportResponse {
+  /// The media type in lower case, without parameters.
+  var mediaType: String? {
+    headers["content-type"]?.split(separator: ";").first.map { $0.lowercased().filter { !$0.isWhitespace } }
+  }
+}

@@ -132,3 +132,77 @@ struct Sender: Sendable {
     return Outcome(response, expecting: .eventStream)
   }
 }
+
+extension Sender {
+  /// The characters that a query's value may contain unescaped. A plus sign would be read as a space.
+  private static let plainInQuery = CharacterSet(
+    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,:")
+
+  /// The request that goes over the wire.
+  func request(_ call: APICall, _ token: String?) throws -> TransportRequest {
+    var headers = call.headers
+    headers["Accept"] = call.route.success.mediaType
+    if let token { headers["Authorization"] = "Bearer \(token)" }
+    return TransportRequest(
+      method: call.route.method, url: try url(of: call), headers: headers, body: call.body, timeout: call.timeout)
+  }
+
+  private func url(of call: APICall) throws -> URL {
+    guard var components = URLComponents(url: baseURL, resolvingAgainstBaseURL: true), components.host != nil else {
+      throw MusterError.unreachable("\(baseURL) is not the URL of a server.")
+    }
+    var folder = components.percentEncodedPath
+    if folder.hasSuffix("/") { folder.removeLast() }
+    components.percentEncodedPath = folder + Route.prefix + call.route.path
+    components.percentEncodedQuery = call.query.isEmpty ? nil : call.query.map(Self.encode).joined(separator: "&")
+    components.fragment = nil
+    guard let url = components.url else { throw MusterError.unreachable("\(baseURL) is not the URL of a server.") }
+    return url
+  }
+
+  private static func encode(_ parameter: (name: String, value: String)) -> String {
+    let value = parameter.value.addingPercentEncoding(withAllowedCharacters: plainInQuery) ?? ""
+    return "\(parameter.name)=\(value)"
+  }
+}
+
+/// Why a call needs something before it can send a request again: a refresh, or a wait.
+struct Interruption: Error {
+  /// The outcome of the request. Nil if none was sent, because the access token has expired by the device's clock.
+  let outcome: Outcome?
+  /// The tokens of the request.
+  let tokens: StoredTokens?
+  let credentials: Credentials?
+  let repeats: APICall.Repeats
+
+  /// Gets other tokens, if the tokens are the reason.
+  ///
+  /// - Parameter isFirst: whether no tokens were renewed during the call.
+  /// - Returns: whether there are other tokens, so that the request may be sent again.
+  /// - Throws: ``MusterError/loggedOut`` if the session has ended; what a refresh throws
+  func renew(isFirst: Bool) async throws -> Bool {
+    guard let credentials, let tokens else { return false }
+    guard let outcome else {
+      try await credentials.refresh(tokens)
+      return true
+    }
+    guard case .problem(let problem) = outcome, problem.status == 401 else { return false }
+    switch problem.type {
+    case .tokenExpired: try await credentials.refresh(tokens)
+    // The service may have replaced its keys.
+    case .invalidToken where isFirst: try await credentials.refresh(tokens)
+    case .sessionEnded: try await credentials.end(tokens)
+    default: return false
+    }
+    return true
+  }
+
+  /// Whether a refresh or a wait may help.
+  var isWorthAnother: Bool {
+    guard let outcome else { return true }
+    if credentials != nil, case .problem(let problem) = outcome, problem.status == 401 { return true }
+    return outcome.allowsRepeat(repeats)
+  }
+
+  var error: MusterError { outcome?.error ?? .unreachable("The access tokens expire immediately.") }
+}

@@ -160,3 +160,347 @@ public final class MusterStore {
     try await copies.erase()
   }
 }
+
+extension MusterStore {
+  /// Takes copies that were read from files or from the service.
+  func take(_ result: StoredCopies.Result) {
+    guard !isForgotten else { return }
+    for collection in result.changed { base.set(collection, from: result.lists) }
+    for (collection, status) in result.statuses { statuses[collection] = status }
+    for collection in result.changed where result.statuses[collection] == nil { statuses[collection] = nil }
+    publish()
+  }
+
+  /// Shows the copies with the pending writes, in all lists together.
+  func publish() {
+    var shown = base
+    var pending: Set<CacheCollection> = []
+    for record in outbox.unsettled {
+      record.write.resolved(outbox.identities).apply(to: &shown, at: record.createdAt)
+      pending.formUnion(record.write.collections)
+    }
+    for collection in CacheCollection.allCases {
+      let state = ListState(
+        statuses[collection], isProved: invalidations.isProved(collection),
+        hasPendingWrites: pending.contains(collection))
+      collection.facts.show(self, shown, state)
+    }
+  }
+
+  /// Records that the copies may be out of date, and shows it.
+  func invalidate(_ collections: some Swift.Collection<CacheCollection>) {
+    guard !collections.isEmpty else { return }
+    invalidations.add(collections)
+    publish()
+  }
+}
+
+/// Passes of a store: each sends pending writes, and then validates. One runs at a time, and calls that come meanwhile
+/// share the next one.
+struct Passes {
+  var running: Task<Void, any Error>?
+  /// Has not begun.
+  var next: Task<Void, any Error>?
+  /// The collections that the next pass validates in addition to those that are not proved.
+  var wanted: Set<CacheCollection> = []
+}
+
+extension MusterStore {
+  /// Sends pending writes, and validates all lists. Resolves when the lists are proved to be what the service had after
+  /// this call.
+  ///
+  /// - Throws: ``MusterError/unreachable(_:)`` offline: the copies stay, and ``isOffline`` is true.
+  ///   ``MusterError/loggedOut`` if the session has ended. Other ``MusterError``s if the service is unavailable.
+  public func refresh() async throws {
+    try await catchUp(Set(CacheCollection.allCases))
+  }
+
+  /// Resolves when a pass that began after this call has succeeded.
+  func catchUp(_ collections: Set<CacheCollection>) async throws {
+    guard !isForgotten else { throw MusterError.loggedOut }
+    passes.wanted.formUnion(collections)
+    try await (passes.next ?? enqueuePass()).value
+  }
+
+  private func enqueuePass() -> Task<Void, any Error> {
+    let running = passes.running
+    let task = Task {
+      _ = await running?.result
+      passes.running = passes.next
+      passes.next = nil
+      let wanted = passes.wanted
+      passes.wanted = []
+      try await pass(wanted)
+    }
+    passes.next = task
+    return task
+  }
+
+  private func pass(_ wanted: Set<CacheCollection>) async throws {
+    await load()
+    do {
+      let failure = try await sendOutbox()
+      let collections = wanted.union(invalidations.unproved)
+      if !collections.isEmpty { try await validate(collections) }
+      if let failure { throw failure }
+      note(nil)
+    } catch {
+      note(error)
+      throw error
+    }
+  }
+
+  private func validate(_ collections: Set<CacheCollection>) async throws {
+    let mark = invalidations.mark
+    let result = await copies.validate(collections, lengths: lengths)
+    guard !isForgotten else { throw MusterError.loggedOut }
+    for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
+    let failed = collections.subtracting(result.proved)
+    if !failed.isEmpty { invalidations.add(failed) }
+    let settled = outbox.unsettled.filter(isProved)
+    outbox.settle(settled)
+    for record in settled { sentMarks[record.id] = nil }
+    // In one step with the line above, so that no list flickers.
+    take(result)
+    await outbox.saveSettled(settled)
+    if let error = result.error { throw error }
+  }
+
+  /// Whether the lists were validated after the service carried out a write.
+  private func isProved(_ record: OutboxRecord) -> Bool {
+    guard case .sent = record.state else { return false }
+    let mark = sentMarks[record.id] ?? 1
+    return record.write.collections.allSatisfy { invalidations.isProved($0, since: mark) }
+  }
+
+  /// Records how a pass ended.
+  private func note(_ error: (any Error)?) {
+    life.failures = error == nil ? 0 : life.failures + 1
+    // A pass that was cut off says nothing about the service.
+    if !(error is CancellationError) { lastError = error }
+    let error = error as? MusterError
+    life.retryAfter = error?.problem?.retryAfter
+    let isUnreachable = if case .unreachable = error { true } else { false }
+    if isOffline != isUnreachable { isOffline = isUnreachable }
+    // Other failures say nothing about the session.
+    let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
+    if isLoggedOut != isEnded { isLoggedOut = isEnded }
+    if isUnreachable || isLoggedOut { invalidate(CacheCollection.allCases) }
+    if isLoggedOut { stop() } else { schedule() }
+  }
+}
+
+extension MusterStore {
+  /// The attempts after which a write that the service cannot carry out counts as refused, so that others can follow.
+  private static let maximumFailures = 5
+  /// Seconds for which real ids are kept: longer than any write that needs them can wait.
+  private static let identityLifetime: TimeInterval = 48 * 3600
+  /// Seconds to wait for another process, which holds the lock for one request.
+  private static let lockPatience: TimeInterval = 60
+
+  /// Sends pending writes, in order, until none are left.
+  ///
+  /// - Returns: why the rest cannot be sent now, if reading may still succeed.
+  /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``
+  func sendOutbox() async throws -> (any Error)? {
+    await reloadOutbox()
+    do {
+      while let record = outbox.next {
+        guard !isForgotten else { throw MusterError.loggedOut }
+        try await send(record)
+      }
+      return nil
+    } catch let error as MusterError {
+      switch error {
+      case .unreachable, .loggedOut: throw error
+      case .refused, .unexpectedResponse, .tokensUnavailable: return error
+      }
+    } catch {
+      return error
+    }
+  }
+
+  private func reloadOutbox() async {
+    await outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
+    for record in await outbox.reload() { noteMoved(record) }
+    publish()
+  }
+
+  /// Sends one write: one process at a time, and each request under the lock of its own, so that an app that is
+  /// suspended while it waits holds none.
+  private func send(_ record: OutboxRecord) async throws {
+    let lock = FileLock(
+      file: folder.file("sending.lock"), createsFolder: false, reason: "Sending changes", patience: Self.lockPatience)
+    do {
+      try await Sender.$actingUser.withValue(folder.user) {
+        try await client.cache.caller.sender.stepwise {
+          try await lock.withLock { try await self.sendOnce(record.id) }
+        }
+      }
+    } catch let failure as FileLock.Failure {
+      switch failure {
+      case .file(let reason): throw StoreError.disk(reason)
+      case .held: throw StoreError.locked
+      case .suspended: throw CancellationError()
+      }
+    }
+  }
+
+  /// Sends one request. The write leaves the line if the service carries it out or refuses it.
+  private func sendOnce(_ id: OutboxRecord.ID) async throws {
+    guard let record = outbox.next, record.id == id else { return }
+    guard await outbox.stillWaits(record) else {
+      await reloadOutbox()
+      if outbox.next?.id == id { throw StoreError.disk("The file of a write is gone.") }
+      return
+    }
+    try await outbox.eraseReplaced(by: record)
+    if timing.isExpired(record.createdAt) { return await refuse(record, record.expiry) }
+    if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
+    try await outbox.noteAttempt(record)
+    // From here on, the write may happen at any time.
+    invalidations.add(record.write.collections)
+    do {
+      let write = record.write.resolved(outbox.identities)
+      let created = try await write.send(with: client, key: record.key)
+      await outbox.move(record, to: .sent(id: created))
+      noteMoved(record)
+      publish()
+    } catch MusterError.refused(let problem) {
+      guard let reason = reason(to: problem, of: record) else { throw MusterError.refused(problem) }
+      await refuse(record, reason)
+    }
+  }
+
+  /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves;
+  /// others, such as that on friend requests, may last for days and would hold up the line.
+  private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
+    switch (problem.status, problem.type) {
+    case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
+    // An earlier version of the app has sent it, in other words.
+    case (_, .idempotencyKeyReused): return .unknown
+    case (500..., _):
+      failedAttempts[record.id, default: 0] += 1
+      return failedAttempts[record.id, default: 0] < Self.maximumFailures ? nil : .refused(problem)
+    default: return .refused(problem)
+    }
+  }
+
+  private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
+    await outbox.move(record, to: .refused(reason))
+    invalidate(record.write.collections)
+  }
+
+  /// The lists that were validated before may not show the write.
+  private func noteMoved(_ record: OutboxRecord) {
+    invalidations.add(record.write.collections)
+    sentMarks[record.id] = invalidations.mark
+  }
+}
+
+extension MusterStore {
+  /// Keeps the lists up to date from now on: validates them, follows the stream, and sends writes, even after failures.
+  /// Does nothing if the store runs already.
+  ///
+  /// Call ``stop()`` when the app leaves the front, and this again when it comes back.
+  public func start() {
+    guard !life.isRunning, !isForgotten else { return }
+    life.isRunning = true
+    life.failures = 0
+    // Earlier proofs do not count: nothing was watching for changes since.
+    invalidate(CacheCollection.allCases)
+    let number = life.number
+    life.stream = Task { [client, timing, weak self] in
+      while !Task.isCancelled {
+        do {
+          var events = client.notifications.stream()
+          events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
+          for try await event in events where self?.life.number == number { self?.take(event) }
+        } catch MusterError.loggedOut {
+          self?.endSession(ofLife: number)
+          return
+        } catch {
+          // Connected again below.
+        }
+        guard !Task.isCancelled else { return }
+        self?.loseStream(ofLife: number)
+        try? await timing.sleep(timing.maximumRetry)
+      }
+    }
+    catchUpSoon(Set(CacheCollection.allCases))
+  }
+
+  /// Ends the stream and all activity of its own. ``refresh()`` still works.
+  public func stop() {
+    guard life.isRunning else { return }
+    life.cancel()
+    life = StoreLife(number: life.number + 1)
+    invalidate(CacheCollection.allCases)
+  }
+
+  /// Starts a pass for pending work, if the store runs.
+  func poke() { catchUpSoon([]) }
+
+  /// Plans the next pass.
+  func schedule() {
+    life.timer?.cancel()
+    guard life.isRunning, !isLoggedOut else { return }
+    let isBehind = !invalidations.unproved.isEmpty || outbox.next != nil
+    if life.failures == 0, isBehind { return poke() }
+    schedule(
+      after: timing.delay(
+        failures: life.failures, isStreaming: life.isStreaming, retryAfter: life.retryAfter))
+  }
+
+  private func schedule(after delay: TimeInterval) {
+    life.timer?.cancel()
+    guard life.isRunning else { return }
+    life.timer = Task { [timing, weak self] in
+      guard (try? await timing.sleep(delay)) != nil else { return }
+      self?.catchUpSoon(Set(CacheCollection.allCases))
+    }
+  }
+
+  private func catchUpSoon(_ collections: Set<CacheCollection>) {
+    guard life.isRunning else { return }
+    Task { try? await catchUp(collections) }
+  }
+
+  /// Handles an announcement of the stream.
+  func take(_ event: StreamEvent) {
+    switch event {
+    case .connected:
+      life.isStreaming = true
+      invalidate(CacheCollection.allCases)
+    case .notification: invalidate([.notifications])
+    case .changed(let stamps):
+      // A copy with the announced stamp has the change.
+      invalidate(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
+    }
+    // After a failure, the timer decides: the service may have asked for time. If the network failed, a new connection
+    // ends the wait.
+    let isWaiting = life.failures > 0 && (event != .connected || life.retryAfter != nil)
+    if !invalidations.unproved.isEmpty, !isWaiting { poke() }
+  }
+
+  /// Changes may have been missed since the stream was lost.
+  func loseStream() {
+    guard life.isStreaming else { return }
+    life.isStreaming = false
+    invalidate(CacheCollection.allCases)
+    // After a random pause: a service that stops loses the streams of all phones together.
+    schedule(after: timing.firstRetry * (1 + timing.random()))
+  }
+
+  private func loseStream(ofLife number: Int) {
+    if life.number == number { loseStream() }
+  }
+
+  /// A stream may end after the store was stopped, and started again after the next login.
+  func endSession(ofLife number: Int) {
+    guard life.number == number else { return }
+    lastError = MusterError.loggedOut
+    isLoggedOut = true
+    stop()
+  }
+}

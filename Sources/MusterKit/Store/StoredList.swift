@@ -34,3 +34,44 @@ public final class StoredList<Item: Sendable & Hashable> {
     if hasMore != state.hasMore { hasMore = state.hasMore }
   }
 }
+
+/// An object of the store, with the writes that are pending. Its claims are those of ``StoredList``.
+@MainActor
+@Observable
+public final class StoredObject<Value: Sendable & Hashable> {
+  /// Nil if there is no copy.
+  public private(set) var value: Value?
+  /// Whether the object is proved to be what the service has.
+  public private(set) var isUpToDate = false
+  /// When the request was sent whose response last proved the copy right; nil without a copy.
+  public private(set) var upToDateAsOf: Date?
+  /// Whether a write is pending that may change this object.
+  public private(set) var hasPendingWrites = false
+
+  func show(_ new: Value?, _ state: ListState) {
+    if value != new { value = new }
+    if isUpToDate != state.isUpToDate { isUpToDate = state.isUpToDate }
+    if upToDateAsOf != state.upToDateAsOf { upToDateAsOf = state.upToDateAsOf }
+    if hasPendingWrites != state.hasPendingWrites { hasPendingWrites = state.hasPendingWrites }
+  }
+}
+
+/// The claims of a list or an object of the store about itself.
+struct ListState: Sendable, Hashable {
+  let isLoaded: Bool
+  let isUpToDate: Bool
+  let upToDateAsOf: Date?
+  let hasPendingWrites: Bool
+  let hasMore: Bool
+
+  /// - Parameters:
+  ///   - status: nil without a copy.
+  ///   - isProved: whether a validation that began after the last invalidation has proved the copy.
+  init(_ status: CopyStatus?, isProved: Bool, hasPendingWrites: Bool) {
+    isLoaded = status != nil
+    isUpToDate = isLoaded && isProved && !hasPendingWrites
+    upToDateAsOf = status?.provedAt
+    self.hasPendingWrites = hasPendingWrites
+    hasMore = status?.hasMore ?? false
+  }
+}

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Where tokens are kept between launches. Several processes may share a store, such as an app and its extensions.
 ///
 /// An error means that the store is not available now. It never means that the user is logged out.
@@ -13,4 +15,41 @@ public protocol TokenStore: Sendable {
 
   /// Runs `body`, which sends one request at most, while no other process and no other task runs one.
   func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R
+}
+
+/// The tokens of the user who is logged in on this device.
+public struct StoredTokens: Codable, Sendable, Hashable {
+  /// For requests. Valid until `accessExpiresAt`.
+  public var accessToken: String
+  /// Each refresh replaces it.
+  public var refreshToken: String
+  /// By the device's clock.
+  public var accessExpiresAt: Date
+  /// The user's id.
+  public var user: User.ID
+
+  public init(accessToken: String, refreshToken: String, accessExpiresAt: Date, user: User.ID) {
+    self.accessToken = accessToken
+    self.refreshToken = refreshToken
+    self.accessExpiresAt = accessExpiresAt
+    self.user = user
+  }
+}
+
+/// Keeps tokens until the process ends.
+public final class MemoryTokenStore: TokenStore {
+  private let lock = AsyncLock()
+  private let tokens: Guarded<StoredTokens?>
+
+  public init(_ tokens: StoredTokens? = nil) { self.tokens = Guarded(tokens) }
+
+  public func load() -> StoredTokens? { tokens.withLock { $0 } }
+
+  public func save(_ tokens: StoredTokens) { self.tokens.withLock { $0 = tokens } }
+
+  public func clear() { tokens.withLock { $0 = nil } }
+
+  public func withRefreshLock<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+    try await lock.withLock(body)
+  }
 }

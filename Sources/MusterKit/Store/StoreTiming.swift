@@ -1,0 +1,56 @@
+import Foundation
+
+/// When the store acts by itself. Times are in seconds.
+struct StoreTiming: Sendable {
+  /// Between validations while the stream is live. The stream's announcements may get lost.
+  var withStream: TimeInterval = 600
+  /// Between validations without a stream.
+  var withoutStream: TimeInterval = 60
+  /// The maximum wait after the first failure. It doubles with each further one.
+  var firstRetry: TimeInterval = 1
+  var maximumRetry: TimeInterval = 60
+  /// The maximum of the wait that the service asks for. A proxy may ask for days.
+  var maximumHint: TimeInterval = 900
+  /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
+  var writeLifetime: TimeInterval = 23 * 3600
+  /// How far a clock may go back without effect.
+  var clockMargin: TimeInterval = 300
+  var now: @Sendable () -> Date = { Date() }
+  var sleep: @Sendable (TimeInterval) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
+  var random: @Sendable () -> Double = { Double.random(in: 0...1) }
+
+  /// The wait before the store acts by itself again.
+  ///
+  /// - Parameters:
+  ///   - failures: how often it has failed since it last succeeded.
+  ///   - retryAfter: what the service asked for.
+  func delay(failures: Int, isStreaming: Bool, retryAfter: Int?) -> TimeInterval {
+    guard failures > 0 else { return (isStreaming ? withStream : withoutStream) * (0.8 + 0.4 * random()) }
+    let backoff = min(maximumRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
+    return min(maximumHint, TimeInterval(retryAfter ?? 0)) + backoff * (0.5 + 0.5 * random())
+  }
+
+  /// Whether a write may no longer be sent. It also expires if the clock was set back, because its age is then unknown.
+  func isExpired(_ createdAt: Date) -> Bool {
+    !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))
+  }
+}
+
+/// The activity of a store while it runs.
+struct StoreLife {
+  /// Counts the lives of a store. What comes from the stream of an earlier one is ignored.
+  var number = 0
+  var isRunning = false
+  /// Whether the stream is live, so that changes are announced.
+  var isStreaming = false
+  /// Passes that have failed since the last success.
+  var failures = 0
+  var retryAfter: Int?
+  var stream: Task<Void, Never>?
+  var timer: Task<Void, Never>?
+
+  func cancel() {
+    stream?.cancel()
+    timer?.cancel()
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+
+/// The copies of a user's collections, in memory and in files. Brings them up to date, off the main actor.
+actor StoredCopies {
+  /// The result of a validation.
+  struct Result: Sendable {
+    /// Collections whose items may have changed, and their items.
+    var changed: Set<CacheCollection> = []
+    var lists = Lists()
+    /// Of all collections with a copy that were asked for.
+    var statuses: [CacheCollection: CopyStatus] = [:]
+    /// Collections that are as the service has them, or that the service does not know.
+    var proved: Set<CacheCollection> = []
+    /// Why the other ones are not.
+    var error: MusterError?
+  }
+
+  private static let proofsName = "proofs.json"
+  private static let pageLimit = 100
+
+  private let client: MusterClient
+  private let folder: StoreFolder
+  private let now: @Sendable () -> Date
+  private var copies: [CacheCollection: StoredCopy] = [:]
+
+  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
+    self.client = client
+    self.folder = folder
+    self.now = now
+  }
+
+  /// Reads the files. A damaged one does not count as a copy.
+  func load() -> Result {
+    let proofs = proofs()
+    var result = Result()
+    for collection in CacheCollection.allCases {
+      guard let file = folder.read(Self.name(of: collection)),
+        var copy = StoredCopy(file: file, of: collection, user: folder.user)
+      else { continue }
+      if let proof = proofs[collection], proof.stamp == copy.stamp { copy.provedAt = proof.at }
+      copies[collection] = copy
+      result.lists.set(collection, to: copy)
+      result.statuses[collection] = CopyStatus(copy)
+      result.changed.insert(collection)
+    }
+    return result
+  }
+
+  /// Brings copies up to date. What succeeds is kept, whatever happens to the rest.
+  ///
+  /// - Parameter lengths: the number of items to keep; without a number, all of them.
+  func validate(_ collections: Set<CacheCollection>, lengths: [CacheCollection: Int]) async -> Result {
+    var result = Result()
+    var updates = collections.map {
+      CopyUpdate($0, from: copies[$0], length: lengths[$0] ?? .max)
+    }
+    do {
+      while try await advance(&updates) {}
+    } catch {
+      result.error = Self.reason(error)
+    }
+    for update in updates { finish(update, in: &result) }
+    for collection in collections { result.statuses[collection] = copies[collection].map(CopyStatus.init) }
+    if !result.proved.isEmpty { saveProofs() }
+    return result
+  }
+
+  /// Sends the next requests.
+  ///
+  /// - Returns: false if no update needs one.
+  private func advance(_ updates: inout [CopyUpdate]) async throws -> Bool {
+    var asking = updates.indices.filter { updates[$0].need == .verdict }
+    if asking.allSatisfy({ updates[$0].isCollecting }) {
+      // One list after the other, so that each has the whole response.
+      asking = Array(asking.prefix(1))
+    } else {
+      asking.removeAll { updates[$0].isCollecting }
+    }
+    if !asking.isEmpty {
+      let claims = Dictionary(uniqueKeysWithValues: asking.map { (updates[$0].collection, updates[$0].claim) })
+      let sentAt = now()
+      let verdicts = try await Sender.$actingUser.withValue(folder.user) {
+        try await client.cache.validate(claims, include: .changes)
+      }
+      for index in asking { updates[index].take(verdicts[updates[index].collection], sentAt: sentAt) }
+      return true
+    }
+    for index in updates.indices {
+      guard case .page(let cursor) = updates[index].need else { continue }
+      let collection = updates[index].collection
+      do {
+        let page = try await Sender.$actingUser.withValue(folder.user) {
+          try await client.cache.page(of: collection, cursor: cursor, limit: Self.pageLimit)
+        }
+        updates[index].take(page)
+      } catch MusterError.refused(let problem) where problem.type == .invalidFields {
+        updates[index].pageWasRefused()
+      }
+      return true
+    }
+    return false
+  }
+
+  private func finish(_ update: CopyUpdate, in result: inout Result) {
+    let collection = update.collection
+    guard case .nothing(let outcome) = update.need else { return }
+    switch outcome {
+    case .proved(let copy):
+      keep(copy, in: &result)
+      result.proved.insert(collection)
+    case .unknown:
+      copies[collection] = nil
+      try? folder.remove(Self.name(of: collection))
+      result.changed.insert(collection)
+      result.proved.insert(collection)
+    case .failed(let reason, let beginning):
+      if copies[collection] == nil, let beginning { keep(beginning, in: &result) }
+      result.error = result.error ?? .unexpectedResponse(status: 200, detail: reason)
+    }
+  }
+
+  private func keep(_ copy: StoredCopy, in result: inout Result) {
+    let old = copies[copy.collection]
+    copies[copy.collection] = copy
+    guard old?.stamp != copy.stamp || old?.entries != copy.entries || old?.nextCursor != copy.nextCursor else { return }
+    // If the disk is full, the older file stays: it is right for its own stamp.
+    if let file = try? copy.file(of: folder.user) { try? folder.write(file, to: Self.name(of: copy.collection)) }
+    guard old?.entries != copy.entries else { return }
+    result.lists.set(copy.collection, to: copy)
+    result.changed.insert(copy.collection)
+  }
+
+  /// Deletes the user's folder, with the outbox.
+  func erase() throws {
+    copies = [:]
+    try folder.erase()
+  }
+
+  private func proofs() -> [CacheCollection: Proof] {
+    folder.read(Self.proofsName).flatMap { try? JSONDecoder().decode([CacheCollection: Proof].self, from: $0) } ?? [:]
+  }
+
+  private func saveProofs() {
+    let proofs = copies.mapValues { Proof(stamp: $0.stamp, at: $0.provedAt) }
+    // Only the time that lists show would be lost.
+    if let file = try? JSONEncoder().encode(proofs) { try? folder.write(file, to: Self.proofsName) }
+  }
+
+  private static func name(of collection: CacheCollection) -> String { "\(collection.rawValue).copy" }
+
+  private static func reason(_ error: any Error) -> MusterError {
+    switch error {
+    case let error as MusterError: error
+    case is CancellationError: .unreachable("The request was cancelled.")
+    default: .unreachable("\(error)")
+    }
+  }
+}
+
+/// When a copy was last proved right. Kept apart from the copies, so that a validation that finds nothing new writes
+/// one small file. It holds only for the copy with its stamp.
+struct Proof: Codable, Sendable, Hashable {
+  let stamp: Stamp
+  /// When the request was sent.
+  let at: Date
+}

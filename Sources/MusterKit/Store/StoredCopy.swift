@@ -1,0 +1,124 @@
+import Foundation
+
+/// A collection as the service sent it: items, digests and stamp of the same responses.
+struct StoredCopy: Sendable, Hashable {
+  struct Entry: Sendable, Hashable {
+    /// The key of the item in validations.
+    let key: String
+    /// Opaque.
+    let digest: String
+    /// The item as it came, even if this version of the app cannot decode it.
+    let json: Data
+  }
+
+  let collection: CacheCollection
+  /// Exactly as it came. Belongs to these entries and to no others.
+  let stamp: Stamp
+  /// In the order of the list.
+  var entries: [Entry]
+  /// Where the list continues after the entries; nil if they are the whole list.
+  var nextCursor: String?
+  /// When the request was sent whose response proved this copy right.
+  var provedAt: Date
+}
+
+extension StoredCopy.Entry {
+  /// - Returns: nil if key or digest cannot stand in a file of copies, or if the item cannot be written as JSON.
+  init?(key: String, digest: String, item: JSONValue) {
+    guard Self.isWord(key), Self.isWord(digest), let json = try? JSONEncoder.muster().encode(item) else { return nil }
+    self.init(key: key, digest: digest, json: json)
+  }
+
+  private static func isWord(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+  }
+}
+
+/// The file of a copy. The first line is a checksum of the rest. The second one is a JSON object. Each further line is
+/// an item: its key, its digest and its JSON, separated by tabs.
+///
+/// One file, replaced atomically, has the items, their digests and their stamp, so that they always belong together.
+extension StoredCopy {
+  /// A file with another number does not count as a copy.
+  private static let format = 1
+  private static let newline = UInt8(ascii: "\n")
+  private static let tab = UInt8(ascii: "\t")
+
+  private struct Header: Codable {
+    var format: Int
+    var user: User.ID
+    var collection: CacheCollection
+    var stamp: Stamp
+    var nextCursor: String?
+    var provedAt: Date
+    var count: Int
+  }
+
+  func file(of user: User.ID) throws -> Data {
+    let header = Header(
+      format: Self.format, user: user, collection: collection, stamp: stamp, nextCursor: nextCursor,
+      provedAt: provedAt, count: entries.count)
+    var text = [UInt8](try JSONEncoder().encode(header))
+    text.reserveCapacity(entries.reduce(text.count) { $0 + $1.json.count + 64 })
+    text.append(Self.newline)
+    for entry in entries {
+      text += entry.key.utf8
+      text.append(Self.tab)
+      text += entry.digest.utf8
+      text.append(Self.tab)
+      text += entry.json
+      text.append(Self.newline)
+    }
+    return Data(Self.checksum(text[...]).utf8) + [Self.newline] + text
+  }
+
+  /// - Returns: nil if the file is damaged, has another format, or belongs to another user or collection.
+  init?(file: Data, of collection: CacheCollection, user: User.ID) {
+    let bytes = [UInt8](file)
+    guard let end = bytes.firstIndex(of: Self.newline) else { return nil }
+    let text = bytes[(end + 1)...]
+    guard Self.checksum(text).utf8.elementsEqual(bytes[..<end]) else { return nil }
+    let lines = text.split(separator: Self.newline)
+    guard let first = lines.first, let header = try? JSONDecoder().decode(Header.self, from: Data(first)),
+      header.format == Self.format, header.user == user, header.collection == collection,
+      header.count == lines.count - 1
+    else { return nil }
+    var entries: [Entry] = []
+    entries.reserveCapacity(header.count)
+    for line in lines.dropFirst() {
+      let parts = line.split(separator: Self.tab, maxSplits: 2)
+      guard parts.count == 3 else { return nil }
+      entries.append(
+        Entry(
+          key: String(decoding: parts[0], as: UTF8.self), digest: String(decoding: parts[1], as: UTF8.self),
+          json: Data(parts[2])))
+    }
+    self.init(
+      collection: collection, stamp: header.stamp, entries: entries, nextCursor: header.nextCursor,
+      provedAt: header.provedAt)
+  }
+
+  /// FNV-1a. Finds damage, not forgery.
+  private static func checksum(_ bytes: ArraySlice<UInt8>) -> String {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    return String(hash, radix: 16)
+  }
+}
+
+/// A list's claims about its copy.
+struct CopyStatus: Sendable, Hashable {
+  let stamp: Stamp
+  let provedAt: Date
+  /// The number of items.
+  let count: Int
+  /// Whether the service has further items after those of the copy.
+  let hasMore: Bool
+
+  init(_ copy: StoredCopy) {
+    stamp = copy.stamp
+    provedAt = copy.provedAt
+    count = copy.entries.count
+    hasMore = copy.nextCursor != nil
+  }
+}
