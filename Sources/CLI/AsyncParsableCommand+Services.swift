@@ -75,3 +75,44 @@ private struct Announcement: Service {
     try? await gracefulShutdown()
   }
 }
+
+extension AsyncParsableCommand {
+  /// Runs `body` with the database, for a command that does one thing and ends.
+  ///
+  /// - Parameters:
+  ///   - name: the name in `pg_stat_activity`.
+  ///   - configuration: nil reads it. A command reads it once, because its secrets are forgotten then.
+  func withDatabase(
+    _ name: String, _ configuration: MusterConfiguration? = nil, _ body: (Database) async throws -> Void
+  ) async throws {
+    let known: MusterConfiguration
+    if let configuration { known = configuration } else { known = try await .loadWithWarnings(for: .tool) }
+    let database = try Database(known.database(name, logger: makeLogger()))
+    defer { database.close() }
+    try await body(database)
+  }
+}
+
+extension MusterConfiguration {
+  /// Reads the configuration, after which the secrets are no longer in this process's environment. Logs a warning about
+  /// unknown names, which are usually misspelled.
+  ///
+  /// - Parameters:
+  ///   - environment: the variables, if they were read before.
+  ///   - overrides: values that take precedence over all others.
+  ///   - fallbacks: values for variables that have none otherwise.
+  static func loadWithWarnings(
+    for program: Program, environment: [String: String] = ProcessInfo.processInfo.environment,
+    overrides: [String: String] = [:], fallbacks: [String: String] = [:]
+  ) async throws -> MusterConfiguration {
+    Containment.forgetSecrets()
+    let configuration = try await load(
+      for: program, environment: environment, overrides: overrides, fallbacks: fallbacks)
+    if !configuration.unknownVariables.isEmpty {
+      makeLogger().warning(
+        "unknown environment variables are ignored: `muster --help` lists all",
+        metadata: ["variables": .array(configuration.unknownVariables.map { .string($0) })])
+    }
+    return configuration
+  }
+}

@@ -1,5 +1,6 @@
 import App
 import ArgumentParser
+import Foundation
 import Postgres
 
 @main
@@ -49,5 +50,23 @@ struct Muster: AsyncParsableCommand {
     case let error as AppError: error.message
     default: message(for: error)
     }
+  }
+}
+
+/// An error that is shown to the operator as one line.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}
+
+extension Encodable {
+  /// Prints the value for scripts.
+  func printJSON() throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    print(String(decoding: try encoder.encode(self), as: UTF8.self))
   }
 }

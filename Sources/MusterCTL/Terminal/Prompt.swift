@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// Questions to the user. They are asked on stderr, so that stdout has results only.
@@ -77,5 +78,54 @@ enum Prompt {
 
   private static func ask(_ text: String) {
     FileHandle.standardError.write(Data(text.utf8))
+  }
+}
+
+/// The input of the user at a question, or of a script on stdin.
+enum UserInput {
+  /// - Parameter name: the missing value, if there is neither a terminal nor a line on stdin.
+  static func line(_ question: String, missing name: String) throws -> String {
+    if Prompt.isPossible { return try Prompt.line(question) }
+    guard let line = readLine(), !line.isEmpty else { throw Failure.usage("The \(name) is missing.") }
+    return line
+  }
+
+  static func password(fromStdin: Bool) throws -> String {
+    if fromStdin { return try passwordLine() }
+    guard Prompt.isPossible else { throw Failure.usage("There is no terminal to ask for the password. \(advice)") }
+    return try Prompt.secret("Password: ")
+  }
+
+  /// Asks twice, because the input is not shown.
+  static func newPassword(fromStdin: Bool) throws -> String {
+    let password = try password(fromStdin: fromStdin)
+    if !fromStdin, try Prompt.secret("Again: ") != password {
+      throw Failure.usage("The two passwords differ.")
+    }
+    return password
+  }
+
+  private static func passwordLine() throws -> String {
+    guard let line = readLine(), !line.isEmpty else { throw Failure.usage("There is no password on stdin.") }
+    return line
+  }
+
+  private static let advice = "Use --password-stdin and send the password to stdin."
+}
+
+/// Runs an action on Ctrl-C, in place of the end of the process.
+final class Interrupt {
+  private let source: any DispatchSourceSignal
+
+  init(_ action: @escaping @Sendable () -> Void) {
+    signal(SIGINT, SIG_IGN)
+    source = DispatchSource.makeSignalSource(signal: SIGINT)
+    source.setEventHandler(handler: action)
+    source.resume()
+  }
+
+  func end() {
+    source.cancel()
+    signal(SIGINT, SIG_DFL)
   }
 }

@@ -97,3 +97,151 @@ struct TimePhrase {
     return parts.year == year && parts.month == month && parts.day == day
   }
 }
+
+/// A time of day, such as `19:00`, `7pm`, `7:30 pm` or `noon`.
+struct PhraseClock: CustomStringConvertible {
+  let hour: Int
+  let minute: Int
+
+  var description: String { "\(hour.twoDigits):\(minute.twoDigits)" }
+
+  init?(from words: inout PhraseWords) throws {
+    if words.takeIf({ $0 == "noon" }) != nil {
+      self.init(hour: 12, minute: 0)
+      return
+    }
+    if words.next == "midnight" {
+      throw Failure.usage("\"midnight\" can be the beginning or the end of a day. Write 00:00 or 23:59.")
+    }
+    guard let clock = try words.attempt(PhraseClock.read) else { return nil }
+    self = clock
+  }
+
+  private init(hour: Int, minute: Int) {
+    self.hour = hour
+    self.minute = minute
+  }
+
+  private static func read(_ words: inout PhraseWords) throws -> PhraseClock? {
+    guard let word = words.takeIf({ $0.first?.isASCIIDigit == true }),
+      let match = word.wholeMatch(of: /([0-9]{1,2})(?::([0-9]{2}))?(am|pm)?/),
+      let hour = Int(match.1), let minute = match.2.map({ Int($0) }) ?? 0
+    else { return nil }
+    let half = match.3.map(String.init) ?? words.takeIf { ["am", "pm"].contains($0) }
+    // A number alone is a day.
+    guard half != nil || match.2 != nil else { return nil }
+    guard (half == nil ? 0...23 : 1...12).contains(hour), minute < 60 else {
+      throw Failure.usage("\"\(word)\" is not a time of day.")
+    }
+    guard let half else { return PhraseClock(hour: hour, minute: minute) }
+    return PhraseClock(hour: hour % 12 + (half == "pm" ? 12 : 0), minute: minute)
+  }
+}
+
+/// A day, such as `tomorrow`, `fri`, `1 May`, `May 1 2027` or `2026-05-01`.
+enum PhraseDay {
+  /// Days from today.
+  case relative(Int)
+  /// The next such day; 1 is Sunday, as for Foundation.
+  case weekday(Int)
+  /// Without a year, the next such date.
+  case date(year: Int?, month: Int, day: Int)
+
+  init?(from words: inout PhraseWords) throws {
+    if let days = words.take(["today": 0, "tonight": 0, "tomorrow": 1]) {
+      self = .relative(days)
+    } else if let weekday = words.take(PhraseDay.weekdays) {
+      self = .weekday(weekday)
+    } else if let date = words.attempt(PhraseDay.readISO) ?? words.attempt(PhraseDay.readNamed) {
+      self = date
+    } else if words.next == "next" {
+      throw Failure.usage(
+        "\"next\" can mean two days. Write the weekday alone for the one that comes first, or a date.")
+    } else if words.next.contains("/") {
+      throw Failure.usage("\"\(words.next)\" can be two dates. Write, for example, 2026-05-01 or \"1 May\".")
+    } else {
+      return nil
+    }
+  }
+
+  private static func readISO(_ words: inout PhraseWords) -> PhraseDay? {
+    guard let word = words.takeIf({ $0.contains("-") }),
+      let match = word.wholeMatch(of: /([0-9]{4})-([0-9]{2})-([0-9]{2})/),
+      let year = Int(match.1), let month = Int(match.2), let day = Int(match.3)
+    else { return nil }
+    return .date(year: year, month: month, day: day)
+  }
+
+  private static func readNamed(_ words: inout PhraseWords) -> PhraseDay? {
+    let month: Int
+    let day: Int
+    if let first = words.take(months) {
+      guard let number = readDay(&words) else { return nil }
+      (month, day) = (first, number)
+    } else {
+      guard let number = readDay(&words), let name = words.take(months) else { return nil }
+      (month, day) = (name, number)
+    }
+    let year = words.takeIf { $0.count == 4 && $0.allSatisfy(\.isASCIIDigit) }.flatMap { Int($0) }
+    return .date(year: year, month: month, day: day)
+  }
+
+  private static func readDay(_ words: inout PhraseWords) -> Int? {
+    words.takeIf { $0.wholeMatch(of: /[0-9]{1,2}(st|nd|rd|th|\.)?/) != nil }
+      .flatMap { Int($0.prefix(while: \.isASCIIDigit)) }
+  }
+
+  private static let weekdays = names(
+    ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
+    others: ["tues": 3, "weds": 4, "thur": 5, "thurs": 5])
+
+  private static let months = names(
+    [
+      "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+      "december",
+    ], others: ["sept": 9])
+
+  /// The numbers of names and of their first three letters, from 1.
+  private static func names(_ names: [String], others: [String: Int]) -> [String: Int] {
+    var numbers = others
+    for (index, name) in names.enumerated() {
+      numbers[name] = index + 1
+      numbers[String(name.prefix(3))] = index + 1
+    }
+    return numbers
+  }
+}
+
+/// The words of a time, taken from the left.
+struct PhraseWords {
+  private var words: ArraySlice<String>
+
+  init(_ text: String) {
+    words =
+      text.lowercased().split { $0.isWhitespace || $0 == "," }.map(String.init)
+      .filter { !["at", "on", "the", "this"].contains($0) }[...]
+  }
+
+  var isEmpty: Bool { words.isEmpty }
+  var next: String { words.first ?? "" }
+  var rest: String { words.joined(separator: " ") }
+
+  /// Takes the next word if there is one and `condition` holds for it.
+  mutating func takeIf(_ condition: (String) -> Bool) -> String? {
+    guard let word = words.first, condition(word) else { return nil }
+    return words.removeFirst()
+  }
+
+  /// Takes the next word if it is a key of `values`, and returns its value.
+  mutating func take<Value>(_ values: [String: Value]) -> Value? {
+    takeIf { values[$0] != nil }.flatMap { values[$0] }
+  }
+
+  /// Takes the next words if `reading` returns a value; otherwise takes nothing.
+  mutating func attempt<Value>(_ reading: (inout PhraseWords) throws -> Value?) rethrows -> Value? {
+    var trial = self
+    guard let value = try reading(&trial) else { return nil }
+    self = trial
+    return value
+  }
+}

@@ -51,3 +51,87 @@ struct Login: AccountCommand {
     try console.show(reply) { "Logged in as \($0.person.fullName) at \(account.server)." }
   }
 }
+
+struct Register: AccountCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Create an account, and log in.",
+    discussion: """
+        musterctl register gil gil@example.com --name "Gil Moreau" --server https://muster.example
+      """)
+
+  @Argument(help: "3 to 30 letters, digits, and . _ -")
+  var username: String
+
+  @Argument(help: "Your e-mail address. Other users do not see it.")
+  var email: String
+
+  @Option(help: ArgumentHelp("The name that other users see. By default the username.", valueName: "display name"))
+  var name: String?
+
+  @Flag(help: "Read the password from stdin.")
+  var passwordStdin = false
+
+  @Flag(help: "Create an account without a password. You then log in with mailed codes.")
+  var noPassword = false
+
+  @OptionGroup var options: AccountOptions
+
+  func validate() throws {
+    guard !(passwordStdin && noPassword) else {
+      throw ValidationError("Use either --password-stdin or --no-password.")
+    }
+  }
+
+  func run() async throws {
+    try await run(as: try options.account(fallback: ServerURL.development), on: options.console)
+  }
+
+  func run(as account: Account, on console: Console) async throws {
+    let password = noPassword ? nil : try UserInput.newPassword(fromStdin: passwordStdin)
+    let reply = try await account.logIn {
+      try await account.client.auth.register(
+        username: username, email: email, password: password, displayName: name, device: Account.deviceName)
+    }
+    try console.show(reply) { "Registered \($0.person.fullName) at \(account.server). You are logged in." }
+  }
+}
+
+struct Logout: AccountCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "End the session, and forget its tokens and the copies of lists.",
+    discussion: "If the service does not confirm it, the session ends on this machine only, and the exit status is 4.")
+
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    // The copies go first: they must not outlive a session that was ended elsewhere.
+    try CopyFolder(account.copies).forget()
+    guard account.client.userID != nil else { throw MusterError.loggedOut }
+    guard try await account.client.auth.logOut() else {
+      throw Failure(
+        status: .unavailable,
+        description: """
+          You are logged out on this machine: its tokens and copies are deleted. But \(account.server) did not \
+          confirm it: there, the session may remain until it has been idle for 60 days. A password change ends it.
+          """)
+    }
+    try console.show(Reply(value: (), json: .object([:]))) { ["Logged out of \(account.server)."] }
+  }
+}
+
+struct WhoAmI: AccountCommand {
+  static let configuration = CommandConfiguration(commandName: "whoami", abstract: "Show your own profile.")
+
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let reply = try await account.responses.reply { try await account.client.me.get() }
+    try console.show(reply) { user in
+      var fields = [("Username", user.username), ("Name", user.displayName), ("Service", account.server.description)]
+      if let email = user.email { fields.append(("E-mail", email + (user.emailVerified ? "" : " (not verified)"))) }
+      if let pending = user.pendingEmail { fields.append(("New e-mail", "\(pending) (not verified)")) }
+      if let bio = user.bio { fields.append(("About you", bio)) }
+      return console.lines(of: fields)
+    }
+  }
+}

@@ -180,3 +180,75 @@ private struct DevelopmentService: Service {
     fflush(nil)
   }
 }
+
+/// Settings that `muster dev` keeps with its data from run to run.
+struct DevSettings: Codable {
+  struct Keys: Codable {
+    var access = SigningKeys.generate()
+    var refresh = SigningKeys.generate()
+    var address = SigningKeys.generate()
+  }
+
+  /// Nil while no other machine could reach the service. Once made, they are used by every run: with other keys, all
+  /// phones would have to log in again.
+  var keys: Keys?
+  /// The URL that `pictureUrl` began with in the last run.
+  var publicURL: String?
+
+  static func read(from cluster: EmbeddedPostgres) throws -> DevSettings {
+    guard let text = cluster.settings else { return DevSettings() }
+    do {
+      return try JSONDecoder().decode(DevSettings.self, from: Data(text.utf8))
+    } catch {
+      throw Failure("the settings in \(cluster.folder) are damaged: start over with `muster dev --reset`")
+    }
+  }
+
+  func save(to cluster: EmbeddedPostgres) throws {
+    try cluster.keep(settings: String(decoding: try JSONEncoder().encode(self), as: UTF8.self))
+  }
+
+  /// The keys as environment variables.
+  var variables: [String: String] {
+    guard let keys else { return [:] }
+    return [
+      "MUSTER_ACCESS_TOKEN_KEYS": keys.access, "MUSTER_REFRESH_TOKEN_KEYS": keys.refresh,
+      "MUSTER_ADDRESS_KEYS": keys.address,
+    ]
+  }
+}
+
+/// The text that `muster dev` prints when it is up.
+struct DevGreeting {
+  /// The base URL for clients.
+  let url: String
+  /// Whether other machines can reach the service.
+  let isShared: Bool
+  let logins: DemoSeed.Logins
+  let folder: String
+
+  var text: String {
+    var lines = ["", "Muster is up at \(url)"]
+    if isShared { lines += linesForPhones }
+    lines += (logins.leftOut + logins.changed).map { "\($0) `muster dev --reset` deletes all data and starts over." }
+    if let login = logins.working {
+      let body = #"{"login": "\#(login)", "password": "\#(DemoSeed.password)"}"#
+      lines += [
+        "Demo login: \(login) with the password \(DemoSeed.password)",
+        "Try: curl -s \(url)/api/v1/auth/login -H 'Content-Type: application/json' -d '\(body)'",
+      ]
+    }
+    lines.append("All calls, with examples: \(url)/docs")
+    lines.append("Ctrl-C stops it. The data stays in \(folder)")
+    return lines.joined(separator: "\n")
+  }
+
+  private var linesForPhones: [String] {
+    var lines = ["The server for your app: \(url)"]
+    if url.hasPrefix("http:") {
+      lines.append("An iOS app needs NSAllowsLocalNetworking in its Info.plist, because this is not https.")
+    }
+    lines.append("Anyone in this network can log in as a demo user: the password is published.")
+    return lines
+  }
+}

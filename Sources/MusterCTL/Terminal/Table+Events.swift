@@ -1,3 +1,4 @@
+import Foundation
 import MusterKit
 
 extension Table {
@@ -39,5 +40,48 @@ extension Event {
   fileprivate var goingText: String {
     guard let going = counts?.going else { return "" }
     return capacity.map { "\(going) of \($0)" } ?? "\(going)"
+  }
+}
+
+extension Table {
+  static func links(_ links: [ShareLink]) -> Table {
+    let times = TimeText.here
+    let ids = ShortID(links.map(\.id))
+    return Table(
+      [
+        .init("ID"), .init("RULES", .flexible), .init("JOINED"), .init("EXPIRES", .optional), .init("LINK", .ownLine),
+      ],
+      rows: links.map { link in
+        var joined = link.maxGuests.map { "\(link.joined) of \($0)" } ?? "\(link.joined)"
+        if link.unmailed > 0 { joined += ", \(link.unmailed) unmailed" }
+        return [
+          Cell(ids.of(link.id), .faint), Cell(link.rulesText), Cell(joined),
+          Cell(link.expiresAt.map(times.dayAndTime) ?? "after the event"), Cell(link.url?.absoluteString ?? "-"),
+        ]
+      })
+  }
+}
+
+extension ShareLink {
+  /// Such as `answer, shows names, up to 2 plus-ones, e-mail required, no approval`. Defaults are left out.
+  var rulesText: String {
+    var rules = [kind.rawValue]
+    if shows != .counts { rules.append("shows \(shows)") }
+    guard kind == .answer else { return rules.joined(separator: ", ") }
+    if maxPlusOnes > 0 { rules.append("up to \(maxPlusOnes) plus-one\(maxPlusOnes == 1 ? "" : "s")") }
+    if email != .optional { rules.append(email == .off ? "no e-mail" : "e-mail \(email)") }
+    if !approval { rules.append("no approval") }
+    return rules.joined(separator: ", ")
+  }
+}
+
+extension Table {
+  /// Users, each with a time that `title` explains.
+  static func people(_ people: [(user: Person, time: Date)], title: String) -> Table {
+    Table(
+      [.init("USERNAME"), .init("NAME", .flexible), .init(title, .optional)],
+      rows: people.map { user, time in
+        [.init(user.username), .init(user.displayName), .init(TimeText.here.day(time), .faint)]
+      })
   }
 }

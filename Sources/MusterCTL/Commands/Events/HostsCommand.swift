@@ -1,0 +1,56 @@
+import ArgumentParser
+import MusterKit
+
+struct HostsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hosts", abstract: "Add and remove co-hosts of an event that you created.",
+    discussion: """
+      Co-hosts edit the event, invite their friends, and answer for guests. `musterctl events show` lists the hosts.
+
+        musterctl events hosts add pasta ben
+        musterctl events hosts remove pasta ben
+      """,
+    subcommands: [AddHost.self, RemoveHost.self])
+}
+
+struct AddHost: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Ask a friend or a guest to be a co-host. They accept with `musterctl proposals accept`.",
+    discussion: """
+        musterctl events hosts add pasta ben
+      """)
+
+  @OptionGroup var event: EventArgument
+  @OptionGroup var user: UserArgument
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let event = try await account.changeableEvent(named: event.name)
+    let person = try await account.user(named: user.name)
+    let reply = try await account.responses.reply {
+      try await account.client.events.addHost(person.id, to: event.id)
+    }
+    try console.show(reply) { "Asked \(person.fullName) to host \(EventText(event: $0).name)." }
+  }
+}
+
+struct RemoveHost: AccountCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remove", abstract: "Remove a co-host, or leave an event that you co-host.")
+
+  @OptionGroup var event: EventArgument
+  @OptionGroup var user: UserArgument
+  @OptionGroup var options: AccountOptions
+
+  func run(as account: Account, on console: Console) async throws {
+    let event = try await account.changeableEvent(named: event.name)
+    guard let host = event.hosts.first(where: { $0.isNamed(user.name) }) else {
+      throw Failure.refused("\"\(user.name)\" is not a host of “\(event.title)”.")
+    }
+    let reply = try await account.responses.reply {
+      try await account.client.events.removeHost(host.id, from: event.id)
+    }
+    try console.show(reply) { "\(host.fullName) is no longer a host of \(EventText(event: event).name)." }
+  }
+}

@@ -1,3 +1,0 @@
-extension Character {
-  var isASCIIDigit: Bool { isASCII && isNumber }
-}
