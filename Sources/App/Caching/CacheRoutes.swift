@@ -1,3 +1,4 @@
+import HTTPTypes
 import Hummingbird
 import NIOCore
 import Postgres
@@ -102,4 +103,157 @@ private struct Verdicts: JSONWritable {
 
 extension AppError {
   static let notYours = AppError(.forbidden, "not-yours", "The user in the path is not the one in the token.")
+}
+
+/// A phone's claim about its copy of one collection.
+struct CacheClaim: Sendable {
+  /// As the phone wrote it.
+  let name: String
+  let stamp: Stamps.Claim
+  /// The digests of the copy's items, by key. Not every value needs to be a digest.
+  var digests: JSON.Object?
+
+  /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections.
+  ///
+  /// - Parameter readsDigests: whether a value may be an object with a stamp and digests.
+  static func all(in json: JSON?, readsDigests: Bool) throws -> [CacheClaim] {
+    var members: JSON.Object = [:]
+    if let json {
+      guard case .object(let outer) = json else {
+        throw AppError(.malformed, "malformed-body", "The body must be a JSON object, not \(json.kind).")
+      }
+      members = outer
+      if let inner = outer["timestamps"] {
+        guard case .object(let named) = inner else {
+          throw AppError.invalid("timestamps", .wrongType, "must be an object, not \(inner.kind)")
+        }
+        members = named
+      }
+    }
+    if members.isEmpty { return Collection.allCases.map { CacheClaim(name: $0.rawValue, stamp: .none) } }
+    return members.map { name, value in
+      guard readsDigests, case .object(let copy) = value else {
+        return CacheClaim(name: name, stamp: Self.stamp(value))
+      }
+      var claim = CacheClaim(name: name, stamp: Self.stamp(copy["timestamp"] ?? .null))
+      if case .object(let digests)? = copy["items"] { claim.digests = digests }
+      return claim
+    }
+  }
+
+  /// A malformed stamp concerns its own collection only, so that a phone with a damaged copy recovers by itself.
+  private static func stamp(_ value: JSON) -> Stamps.Claim {
+    switch value {
+    case .null: .none
+    case .string(let text): Stamps.Claim(text)
+    default: .malformed
+    }
+  }
+}
+
+/// The part of a stale collection that a validation includes.
+enum ValidationInclude: Equatable {
+  case nothing
+  /// All items of small collections.
+  case items(withDigests: Bool)
+  /// Those of the first items that the phone lacks. See ``Delta``.
+  case changes
+
+  /// The items to read of each stale collection.
+  var page: PageRequest? {
+    switch self {
+    case .nothing: nil
+    case .items: .all
+    case .changes: PageRequest(limit: Delta.maximumItems)
+    }
+  }
+}
+
+extension QueryFields {
+  private enum Word: String, CaseIterable {
+    case items, digests, changes
+  }
+
+  /// `?include=` of a validation.
+  mutating func validationInclude() -> ValidationInclude {
+    switch words("include", of: Word.allCases) {
+    case []: return .nothing
+    case [.items]: return .items(withDigests: false)
+    case [.items, .digests]: return .items(withDigests: true)
+    case [.changes]: return .changes
+    default:
+      note("include", .notAllowed, "must be items, or items,digests, or changes")
+      return .nothing
+    }
+  }
+}
+
+/// The result of validating one collection.
+struct Verdict {
+  let claim: CacheClaim
+  /// Nil if the server does not know it.
+  let collection: Collection?
+  let isFresh: Bool
+  /// Nil if the collection is unknown.
+  var stamp: Timestamp?
+  /// The contents that a verdict on a stale collection adds.
+  var addition: Addition?
+
+  enum Addition {
+    case snapshot(Snapshot)
+    case delta(Delta)
+  }
+
+  init(_ claim: CacheClaim, _ stamps: Stamps, now: Timestamp) {
+    self.claim = claim
+    collection = claim.name.isASCII ? Collection.named[claim.name] : nil
+    stamp = collection.flatMap { stamps[$0] }
+    // An unknown collection is never fresh.
+    isFresh = stamp.map { claim.stamp.isFresh(at: $0, now: now) } ?? false
+  }
+
+  /// The collection, if the server knows it and the phone's copy is stale.
+  var staleCollection: Collection? { isFresh ? nil : collection }
+}
+
+extension Verdict: JSONWritable {
+  private enum Warning: String {
+    case malformedTimestamp = "malformed-timestamp"
+  }
+
+  func write(to json: inout JSONWriter) {
+    switch addition {
+    case .snapshot(let snapshot): write(snapshot, nil, to: &json)
+    case .delta(let delta): write(nil, delta, to: &json)
+    case nil: write(nil, nil, to: &json)
+    }
+  }
+
+  /// Inlined: without an addition, which is the most frequent case, only the first members are left.
+  @inline(__always)
+  private func write(_ snapshot: Snapshot?, _ delta: Delta?, to json: inout JSONWriter) {
+    json.verdict(
+      invalidate: !isFresh, timestamp: stamp.map(Stamp.init),
+      warning: claim.stamp == .malformed ? Warning.malformedTimestamp : nil,
+      updatedItems: snapshot?.items.map(WrittenJSON.init), digests: snapshot?.digests, keys: delta?.keys,
+      changed: (delta?.changed).map(WrittenJSON.init), nextCursor: delta.map(\.next?.text), missing: delta?.missing)
+  }
+}
+
+extension Request {
+  /// Whether an `If-None-Match` names this tag.
+  func alreadyHas(_ eTag: String) -> Bool { EntityTags(.ifNoneMatch, of: self)?.contains(eTag) ?? false }
+
+  /// Responds with 304 if the client's copy of a collection is current, and reads only its stamp then. Otherwise runs
+  /// `body`.
+  ///
+  /// - Parameter collection: nil for a list that is not a collection.
+  func unlessUnchanged(
+    _ collection: Collection?, of user: User.ID, in database: Database, _ body: () async throws -> Response
+  ) async throws -> Response {
+    guard let collection, headers[.ifNoneMatch] != nil, uri.queryParameters["cursor"] == nil,
+      let stamp = try await Stamps.read(collection, of: user, in: database), alreadyHas(Stamp(stamp).eTag)
+    else { return try await body() }
+    return Response(status: .notModified, headers: [.eTag: Stamp(stamp).eTag])
+  }
 }

@@ -140,3 +140,44 @@ private struct MetricsService: Service {
     }
   }
 }
+
+/// Where metrics are served.
+public enum MetricsListening: Sendable, Equatable {
+  case off
+  /// On this machine, if the port is free.
+  case byDefault
+  case at(host: String, port: Int)
+
+  /// `host:port`, `[::1]:9464` or `off`.
+  init?(_ text: String) {
+    if text == "off" {
+      self = .off
+      return
+    }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+    } else if host.contains(":") {
+      return nil
+    }
+    guard !host.isEmpty, host.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { return nil }
+    self = .at(host: String(host), port: Int(port))
+  }
+}
+
+/// The queues' counts, read at most every 15 s, however often they are requested.
+actor RecentQueueStats {
+  private static let lifetime = Duration.seconds(15)
+
+  private let flight = SingleFlight<QueueStats>()
+  private var recent: (stats: QueueStats, at: ContinuousClock.Instant)?
+
+  func read(in database: Database) async throws -> QueueStats {
+    if let recent, .now < recent.at + Self.lifetime { return recent.stats }
+    let now = ContinuousClock.now
+    let stats = try await flight.join { try await QueueStats.read(in: database) }.value
+    recent = (stats, now)
+    return stats
+  }
+}

@@ -115,3 +115,75 @@ extension AppError {
   static let usernameTaken = AppError(.conflict, "username-taken", "This username is taken.")
   static let emailTaken = AppError(.conflict, "email-taken", "This e-mail address already belongs to an account.")
 }
+
+extension User {
+  /// Whom a user lets reach them, besides their friends. A preference of the user, which only they see.
+  enum Audience: String, CaseIterable, Sendable, SQLValue, JSONWritable {
+    case everyone
+    /// Users with a friend in common.
+    case friendsOfFriends = "friends-of-friends"
+    case noOne = "no-one"
+
+    /// A SQL condition: whether an audience includes a user who is not a friend.
+    ///
+    /// - Parameters:
+    ///   - audience: a column with the audience of `owner`.
+    ///   - friends: a query of the ids of the user's friends.
+    static func includes(_ audience: SQL, of owner: SQL, userWithFriends friends: SQL) -> SQL {
+      """
+      CASE \(audience)
+        WHEN 'everyone' THEN true
+        WHEN 'friends-of-friends' THEN EXISTS (
+          SELECT FROM friends AS theirs WHERE theirs.user_id = \(owner) AND theirs.friend_id IN (\(friends))
+        )
+        ELSE false
+      END
+      """
+    }
+  }
+
+  /// A SQL condition on a `users` row: whether the account's owner has proven an address, or signs in with a provider.
+  static func isProven(_ users: SQL) -> SQL {
+    """
+    (\(users).email_verified_at IS NOT NULL OR EXISTS (SELECT FROM identities AS i WHERE i.user_id = \(users).id))
+    """
+  }
+}
+
+extension User {
+  /// A SQL condition: whether a user sees another user. They see each other unless one of them has blocked the other.
+  /// Every query that shows users to users includes it, and a change that concerns two users checks it after locking
+  /// both.
+  ///
+  /// The set of hidden users is read once per statement, for any number of rows.
+  ///
+  /// - Parameter other: a column or value with a user's id. It must not be NULL.
+  static func visible(_ other: SQL, to user: some SQLExpression<User.ID>) -> SQL {
+    "\(other) NOT IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))"
+  }
+}
+
+extension User {
+  /// Things with a limited number per user.
+  enum Limited: Int32 {
+    case sessions = 1, friendRequests, reports
+  }
+
+  /// Serializes a user's changes that add to a limited number, so that each counts what the ones before it have added.
+  /// The lock ends with the transaction. Take it before the rows that are counted.
+  ///
+  /// This is not the lock of the user's row, which would wait for all changes that hold it for share.
+  static func takingTurns(at limited: Limited, by user: ID) -> SQL {
+    "SELECT pg_advisory_xact_lock(\(limited.rawValue), hashtext(\(user)::text))"
+  }
+}
+
+extension User: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.user(
+      id: id, username: username, displayName: displayName, bio: bio, pictureUrl: PublicURL.absolute(pictureURL),
+      email: email, emailVerified: isEmailVerified, pendingEmail: pendingEmail, hasPassword: hasPassword,
+      identities: identities, requestsFrom: requestsFrom, findableBy: findableBy, createdAt: createdAt,
+      timestamp: stamp.map(Stamp.init))
+  }
+}

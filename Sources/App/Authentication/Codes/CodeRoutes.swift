@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
 import Postgres
 
@@ -104,4 +105,37 @@ extension AppError {
   static let invalidCode = AppError(
     .unauthorized, "invalid-code",
     "This code or token is wrong, expired or already used, or too many wrong codes were tried. Request another one.")
+}
+
+extension Response {
+  /// The response to a request for a mail by anyone who knows an address. It is the same, and takes the same time,
+  /// whether an account has the address or not.
+  static func afterMailing(_ mail: () async throws -> Void) async throws -> Response {
+    try await EvenTime.run(mail)
+    var response = Response.json(Accepted(), status: .accepted)
+    response.headers[.cacheControl] = "no-store"
+    return response
+  }
+}
+
+/// An empty response. It does not say whether a mail will be sent.
+private struct Accepted: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.object { _ in }
+  }
+}
+
+/// Hides how long the work of a request takes. A few extra milliseconds would reveal whether an account exists.
+enum EvenTime {
+  private static let step = Duration.milliseconds(100)
+
+  /// Runs `body`, and returns or throws after a multiple of a tenth of a second, usually the first.
+  static func run<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    let start = ContinuousClock.now
+    let result: Result<Value, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    let steps = ((ContinuousClock.now - start) / step).rounded(.up)
+    try? await Task.sleep(until: start + step * steps, clock: .continuous)
+    return try result.get()
+  }
 }

@@ -1,9 +1,10 @@
-import Hummingbird
 import AsyncHTTPClient
 import Foundation
+import Hummingbird
 import JWTKit
 import NIOCore
 import NIOHTTP1
+import Postgres
 
 /// Gets grants from Apple and revokes them.
 struct AppleGrants: Sendable {
@@ -92,5 +93,59 @@ struct AppleGrants: Sendable {
       sub: SubjectClaim(value: clientID))
     let kid = JWKIdentifier(string: settings.keyID)
     return try await JWTKeyCollection().add(ecdsa: settings.key, kid: kid).sign(claims, kid: kid)
+  }
+}
+
+/// A sealed refresh token from Apple. Its only use is to tell Apple that an account is gone.
+struct AppleGrant: Sendable {
+  private static let label = "muster apple grant"
+
+  private let box: Sealed
+
+  var sealed: Data { box.bytes }
+  /// The one of our clients that it was given to.
+  var clientID: String { box.note }
+
+  init(_ refreshToken: String, clientID: String, keys: SigningKeys) throws {
+    box = try Sealed(refreshToken, note: clientID, label: Self.label, keys: keys)
+  }
+
+  /// Nil unless the bytes have the form of a grant.
+  init?(sealed: Data) {
+    guard let box = Sealed(bytes: sealed) else { return nil }
+    self.box = box
+  }
+
+  /// Decrypts the refresh token.
+  func opened(with keys: SigningKeys) throws -> String {
+    try box.opened(label: Self.label, keys: keys)
+  }
+
+  /// Queues its revocation, in a row that does not name the user.
+  var enqueueing: SQL { "INSERT INTO apple_revocations (sealed_grant) VALUES (\(sealed))" }
+}
+
+/// A grant that Apple must revoke: a row of `apple_revocations`.
+enum AppleRevocation {
+  static let queue = LeaseQueue(table: "apple_revocations", chain: nil, columns: "q.sealed_grant")
+
+  /// Seconds after which a revocation that still fails becomes a dead letter: a week.
+  private static let patience = 7 * 86_400
+
+  /// - Parameter grants: nil if Apple's key is not configured.
+  static func source(_ grants: AppleGrants?, in database: Database) -> Dispatcher.Source {
+    let policy = DeliveryState.Policy(patience: patience, longestPause: .milliseconds(500))
+    return Dispatcher.Source(queue: queue, policy: policy) { rows in
+      let leased = Set(
+        try await database.rows("SELECT q.id FROM \(queue.rows(of: rows.map(\.lease)))").map { try $0[0] as Int64 })
+      return Dictionary(
+        uniqueKeysWithValues: rows.filter { leased.contains($0.id) }.map { row in
+          let send = Dispatcher.Send(channel: .apple) {
+            guard let grants else { throw DeliveryFailure(description: "Apple's key is not configured") }
+            try await grants.revoke(try row.fields[0])
+          }
+          return (row.id, .send(send))
+        })
+    }
   }
 }

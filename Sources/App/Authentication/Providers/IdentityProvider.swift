@@ -1,8 +1,9 @@
-import JWTKit
 import Crypto
 import Foundation
+import JWTKit
 import Logging
 import Postgres
+import ServiceLifecycle
 
 /// A service that vouches for people: Apple or Google. Its tokens are signed with keys that it publishes.
 struct IdentityProvider: Sendable {
@@ -159,4 +160,97 @@ extension AppError {
     .unauthorized, "invalid-identity-token", "This identity token is invalid. Sign in with the provider again.")
   static let providerNotConfigured = AppError(
     .notFound, "provider-not-configured", "This server does not support this provider.")
+}
+
+/// The configured providers. As a service, this keeps their keys fresh.
+public struct IdentityProviders: Service {
+  private let all: [IdentityProvider]
+
+  init(_ all: [IdentityProvider]) {
+    self.all = all
+  }
+
+  /// - Throws: ``AppError`` `provider-not-configured`.
+  func named(_ name: IdentityProvider.Name) throws -> IdentityProvider {
+    guard let provider = all.first(where: { $0.name == name }) else { throw AppError.providerNotConfigured }
+    return provider
+  }
+
+  /// Verifies a token with the provider that the token names as its issuer.
+  func verify(_ token: IdentityToken, logger: Logger) async throws -> Identity {
+    guard case .string(let issuer) = IdentityProvider.part(1, of: token.text)?["iss"],
+      let provider = all.first(where: {
+        IdentityProvider.issuers(of: $0.name).contains { $0.hasSameBytes(as: issuer) }
+      })
+    else { throw AppError.invalidIdentityToken }
+    return try await provider.verify(token, logger: logger)
+  }
+
+  public func run() async throws {
+    // A service with nothing to do must not be the first to end.
+    guard !all.isEmpty else {
+      try? await gracefulShutdown()
+      return
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for provider in all { group.addTask { try await provider.keys.run() } }
+      try await group.waitForAll()
+    }
+  }
+}
+
+/// The claims of an identity token that Muster reads. The library's own types for Apple and Google reject a token at
+/// the exact second of its expiry, and for claims that do not matter here.
+struct IdentityClaims: ProviderClaims {
+  struct Audience: Codable, Sendable {
+    let clients: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      do {
+        clients = [try container.decode(String.self)]
+      } catch is DecodingError {
+        clients = try container.decode([String].self)
+      }
+    }
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case iss, sub, aud, exp, iat, nbf, nonce, email, name
+    case emailVerified = "email_verified"
+  }
+
+  let iss: IssuerClaim
+  let sub: SubjectClaim
+  let aud: Audience
+  let exp: ExpirationClaim
+  let iat: IssuedAtClaim
+  let nbf: NotBeforeClaim?
+  let nonce: String?
+  let email: String?
+  let emailVerified: BoolClaim?
+  let name: String?
+
+  var expiry: Date { exp.value }
+}
+
+/// The claims that all tokens of a provider have.
+protocol ProviderClaims: JWTPayload {
+  var iss: IssuerClaim { get }
+  var aud: IdentityClaims.Audience { get }
+  var iat: IssuedAtClaim { get }
+  var nbf: NotBeforeClaim? { get }
+  var expiry: Date { get }
+}
+
+extension ProviderClaims {
+  /// ``IdentityProvider`` checks all claims, because it knows the configuration.
+  func verify(using algorithm: some JWTAlgorithm) throws {}
+}
+
+/// The unverified token that an app sends after a sign-in with a provider.
+struct IdentityToken: Sendable {
+  let text: String
+  /// The nonce that the app created for this sign-in, if any.
+  let nonce: String?
 }

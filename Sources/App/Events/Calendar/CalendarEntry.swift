@@ -1,4 +1,7 @@
 import Foundation
+import HTTPTypes
+import Hummingbird
+import NIOCore
 import Postgres
 
 /// One event as a VEVENT (RFC 5545). Calendars that read it again update their copy: the UID stays, and SEQUENCE counts
@@ -81,4 +84,111 @@ extension Event.Plan {
 extension Event {
   /// Whether the reader is a host, or a guest who is going. These users also get the reminder.
   var takesUpTime: Bool { myRole != .guest || myStatus == "going" }
+}
+
+/// An event for calendar apps: an iCalendar object (RFC 5545) with one VEVENT. The method is PUBLISH (RFC 5546) and not
+/// REQUEST, since guests answer in Muster.
+struct EventCalendar {
+  let event: Event
+  let now: Timestamp
+  let zones: ZoneDatabase
+
+  var bytes: [UInt8] {
+    let clock = WallClock(of: event.plan, in: zones)
+    var lines = ContentLines()
+    lines.addCalendar {
+      clock?.describe(in: &$0)
+      CalendarEntry(event: event, stamp: now, clock: clock).write(to: &$0)
+    }
+    return lines.bytes
+  }
+}
+
+extension ContentLines {
+  /// Adds an iCalendar object with these components.
+  mutating func addCalendar(_ components: (inout ContentLines) -> Void) {
+    add("BEGIN:VCALENDAR")
+    add("VERSION:2.0")
+    add("PRODID:-//Muster//Muster//EN")
+    add("METHOD:PUBLISH")
+    components(&self)
+    add("END:VCALENDAR")
+  }
+}
+
+extension Response {
+  static func calendar(_ event: Event, zones: ZoneDatabase) -> Response {
+    Response(
+      status: .ok,
+      headers: [
+        .contentType: "text/calendar; charset=utf-8",
+        .contentDisposition: "attachment; filename=\"event-\(event.id).ics\"",
+        .cacheControl: "no-store",
+      ],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: EventCalendar(event: event, now: .now(), zones: zones).bytes)))
+  }
+}
+
+/// The lines of an iCalendar object, folded as RFC 5545 requires.
+struct ContentLines {
+  /// The maximum length of a line in octets, without its CRLF.
+  private static let width = 75
+
+  private(set) var bytes: [UInt8] = []
+
+  /// - Parameter line: a line without line breaks.
+  mutating func add(_ line: String) {
+    var rest = Array(line.utf8)[...]
+    var room = Self.width
+    while rest.count > room {
+      var end = rest.startIndex + room
+      // Do not split a character.
+      while rest[end] & 0b1100_0000 == 0b1000_0000 { end -= 1 }
+      bytes += rest[..<end]
+      bytes += "\r\n ".utf8
+      rest = rest[end...]
+      // The leading space of a continuation line counts.
+      room = Self.width - 1
+    }
+    bytes += rest
+    bytes += "\r\n".utf8
+  }
+
+  /// Adds a property of type TEXT, unless the text is empty. Every character that some reader takes for a line break is
+  /// written as `\n`, so that no text can inject a property. Other control characters are removed.
+  mutating func add(text: String, as name: String) {
+    guard !text.isEmpty else { return }
+    var escaped = "\(name):".unicodeScalars
+    for scalar in text.replacing("\r\n", with: "\n").unicodeScalars {
+      switch scalar {
+      case "\\", ";", ",":
+        escaped.append("\\")
+        escaped.append(scalar)
+      case "\t": escaped.append(scalar)
+      case _ where Self.endsLine(scalar): escaped.append(contentsOf: "\\n".unicodeScalars)
+      default: if scalar.properties.generalCategory != .control { escaped.append(scalar) }
+      }
+    }
+    add(String(escaped))
+  }
+
+  /// The text for a quoted parameter. No escape sequence works in all readers, so unsafe characters are replaced.
+  static func parameter(_ text: String) -> String {
+    var plain = "".unicodeScalars
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": plain.append("'")
+      case _ where endsLine(scalar) || scalar.properties.generalCategory == .control: plain.append(" ")
+      default: plain.append(scalar)
+      }
+    }
+    return String(plain)
+  }
+
+  private static func endsLine(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar {
+    case "\n", "\r", "\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}", "\u{85}", "\u{2028}", "\u{2029}": true
+    default: false
+    }
+  }
 }

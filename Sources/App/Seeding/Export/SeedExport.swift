@@ -1,5 +1,7 @@
 import Foundation
 import HTTPTypes
+import Hummingbird
+import HummingbirdCore
 import Logging
 import NIOCore
 import Postgres
@@ -118,5 +120,60 @@ public struct SeedExport: Sendable {
   private static func failure(_ call: ExportedCall, _ response: InProcessClient.Response) -> AppError {
     let body = String(buffer: response.body)
     return AppError(.conflict, "export-failed", "\(call.method) \(call.path) failed: \(response.status) \(body)")
+  }
+}
+
+/// Sends requests to the router of this process, without a connection.
+struct InProcessClient: Sendable {
+  struct Response: Sendable {
+    let status: Int
+    let headers: HTTPFields
+    let body: ByteBuffer
+  }
+
+  private let responder: Envelope
+  private let logger: Logger
+
+  init(_ dependencies: Dependencies) {
+    responder = Envelope(dependencies)
+    logger = dependencies.logger
+  }
+
+  /// - Parameter token: the access token; nil for a call that needs none.
+  func send(_ call: ExportedCall, token: String?) async throws -> Response {
+    // Otherwise each problem would have an id of its own.
+    var headers: HTTPFields = [.xRequestID: "preview"]
+    if let token { headers[.authorization] = "Bearer \(token)" }
+    if let body = call.body {
+      headers[.contentType] = "application/json"
+      headers[.contentLength] = String(body.utf8.count)
+    }
+    let head = HTTPRequest(
+      method: call.method, scheme: "https", authority: "localhost", path: call.path, headerFields: headers)
+    let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: call.body ?? "")))
+    let response = try await responder.respond(to: request, context: Context(logger: logger))
+    let content = PlainBody()
+    try await response.body.write(content)
+    return Response(status: Int(response.status.code), headers: response.headers, body: content.bytes)
+  }
+}
+
+/// A database whose clock stands still and whose random numbers are all 0, so that the same changes always leave the
+/// same rows and stamps.
+enum StoppedClock {
+  /// Prepares an empty database, before anything else connects to it. The functions come before PostgreSQL's own in the
+  /// search path, and so also become the defaults of columns that the migrations create.
+  static func stop(_ url: String, at time: Timestamp) async throws {
+    let clocks = ["now", "clock_timestamp", "statement_timestamp"].map {
+      "CREATE FUNCTION public.\($0)() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT '\(time.rfc3339())'::timestamptz $$;"
+    }
+    let script =
+      clocks.joined(separator: "\n") + """
+        CREATE FUNCTION public.random() RETURNS double precision LANGUAGE sql STABLE AS $$ SELECT 0.0::double precision $$;
+        DO $$ BEGIN
+          EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+        END $$;
+        """
+    try await ScriptConnection.run(url) { try $0.script(script) }
   }
 }

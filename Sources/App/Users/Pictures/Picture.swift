@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HummingbirdCore
 import NIOCore
 import Postgres
 
@@ -96,4 +97,79 @@ extension AppError {
   static let notAPicture = AppError(
     .unsupportedMediaType, "unsupported-media-type",
     "The body must be a complete JPEG, PNG, WebP or HEIC picture, at most \(PictureDecoder.longestSide) pixels a side.")
+}
+
+/// A size in which every picture is available, named as in the query of its URL.
+enum PictureSize: String, CaseIterable, Sendable {
+  case small = "192"
+  case large = "768"
+  /// Also without a size in the URL.
+  case full = "2048"
+
+  /// The maximum number of pixels of the longer side.
+  var side: Int {
+    switch self {
+    case .small: 192
+    case .large: 768
+    case .full: 2048
+    }
+  }
+
+  /// In bytes. Noise of 768 by 768 pixels has 390 KB, and noise of 2048 by 2048 pixels 2.8 MB.
+  var maximumLength: Int { self == .full ? 4 << 20 : 1 << 20 }
+
+  /// The column with the bytes.
+  var column: SQL {
+    switch self {
+    case .small: "jpeg_192"
+    case .large: "jpeg_768"
+    case .full: "jpeg_2048"
+    }
+  }
+}
+
+/// A stored picture in one of its sizes, with its first bytes.
+struct StoredPicture: Sendable {
+  let key: String
+  let size: PictureSize
+  let length: Int
+  let beginning: Data
+
+  /// Bytes per part. A picture is read in parts, so that it does not delay other reads, and does not fill the memory
+  /// while a slow client receives it. Most pictures are one part.
+  private static let partLength = 128 << 10
+
+  /// - Parameter isShown: whether the picture will be sent. Otherwise none of its bytes are read.
+  /// - Throws: ``AppError/pictureNotFound`` if there is no picture with this key, or no longer.
+  static func find(
+    _ key: String, _ size: PictureSize, isShown: Bool, in database: Database
+  ) async throws -> StoredPicture {
+    // Nothing else is a key, and PostgreSQL cannot store every text.
+    guard key.utf8.count == 24, Data(base64URL: key) != nil else { throw AppError.pictureNotFound }
+    let bytes = size.column
+    let part: SQL = isShown ? "substring(\(bytes) FROM 1 FOR \(Int32(partLength)))" : "''::bytea"
+    let row = try await database.first(
+      "SELECT octet_length(\(bytes)) AS length, \(part) AS part FROM pictures WHERE key = \(key)")
+    guard let row else { throw AppError.pictureNotFound }
+    return StoredPicture(key: key, size: size, length: try row["length"], beginning: try row["part"])
+  }
+
+  /// Sends the whole picture, as fast as the client takes it.
+  ///
+  /// - Throws: ``AppError/pictureNotFound`` if it was replaced meanwhile.
+  @concurrent func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {
+    try await writer.write(ByteBuffer(bytes: beginning))
+    var place = beginning.count
+    while place < length {
+      let part: Data? = try await database.value(
+        """
+        SELECT substring(\(size.column) FROM \(Int32(place + 1)) FOR \(Int32(Self.partLength)))
+        FROM pictures WHERE key = \(key)
+        """)
+      guard let part, !part.isEmpty else { throw AppError.pictureNotFound }
+      place += part.count
+      try await writer.write(ByteBuffer(bytes: part))
+    }
+    try await writer.finish(nil)
+  }
 }

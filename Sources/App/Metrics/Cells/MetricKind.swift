@@ -1,4 +1,0 @@
-/// Named as in Prometheus.
-enum MetricKind: String, Sendable {
-  case counter, gauge, histogram
-}
