@@ -33,7 +33,7 @@ func makeLogger() -> Logger {
 }
 
 /// Writes one JSON object per line: `time`, `level`, `process`, `message` and the metadata. Numbers are JSON numbers.
-struct JSONLogHandler: LogHandler {
+private struct JSONLogHandler: LogHandler {
   let process: String
   var metadata = Logger.Metadata()
   var logLevel = Logger.Level.info

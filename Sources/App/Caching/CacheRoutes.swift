@@ -106,7 +106,7 @@ extension AppError {
 }
 
 /// A phone's claim about its copy of one collection.
-struct CacheClaim: Sendable {
+private struct CacheClaim: Sendable {
   /// As the phone wrote it.
   let name: String
   let stamp: Stamps.Claim
@@ -152,7 +152,7 @@ struct CacheClaim: Sendable {
 }
 
 /// The part of a stale collection that a validation includes.
-enum ValidationInclude: Equatable {
+private enum ValidationInclude: Equatable {
   case nothing
   /// All items of small collections.
   case items(withDigests: Bool)
@@ -175,7 +175,7 @@ extension QueryFields {
   }
 
   /// `?include=` of a validation.
-  mutating func validationInclude() -> ValidationInclude {
+  fileprivate mutating func validationInclude() -> ValidationInclude {
     switch words("include", of: Word.allCases) {
     case []: return .nothing
     case [.items]: return .items(withDigests: false)
@@ -189,7 +189,7 @@ extension QueryFields {
 }
 
 /// The result of validating one collection.
-struct Verdict {
+private struct Verdict {
   let claim: CacheClaim
   /// Nil if the server does not know it.
   let collection: Collection?

@@ -135,7 +135,7 @@ struct Keyset: Sendable {
   /// A number to read along with the page, in the same snapshot.
   var count: SQL?
 
-  func select(_ page: PageRequest) throws -> SQL {
+  fileprivate func select(_ page: PageRequest) throws -> SQL {
     var rest: SQL = ""
     if let cursor = page.cursor {
       guard cursor.list == list else { throw AppError.invalid([.foreignCursor]) }
@@ -161,7 +161,7 @@ struct Keyset: Sendable {
   }
 
   /// The order of a page, by columns of its query.
-  var sorting: SQL {
+  fileprivate var sorting: SQL {
     "cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)"
   }
 }

@@ -75,11 +75,11 @@ struct MailGate: Sendable {
   // MARK: Limits, in 24 hours
 
   /// Mails to one mailbox, and the most that one network may cause: others must not use up all that the owner asks for.
-  static let maximumPerMailbox = 5
-  static let maximumPerMailboxAndNetwork = 3
+  private static let maximumPerMailbox = 5
+  private static let maximumPerMailboxAndNetwork = 3
   /// Mails of one kind to the owner of a proven address.
-  static let maximumPerOwner = 10
-  static let maximumPerOwnerAndNetwork = 5
+  private static let maximumPerOwner = 10
+  private static let maximumPerOwnerAndNetwork = 5
   static let maximumPerHost = 2000
   static let maximumPerDomain = 2000
   static let maximumPerInstallation = 10_000

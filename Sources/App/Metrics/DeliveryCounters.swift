@@ -1,5 +1,5 @@
 /// The outcomes of delivery attempts on one channel.
-struct DeliveryCounters: Sendable {
+private struct DeliveryCounters: Sendable {
   private enum Outcome: String, CaseIterable {
     case delivered, postponed, refused, gone
   }

@@ -191,7 +191,7 @@ extension Report.Subject {
     """
   }
 
-  var notFoundError: AppError {
+  fileprivate var notFoundError: AppError {
     switch self {
     case .user: .userNotFound
     case .event: .eventNotFound
@@ -199,7 +199,7 @@ extension Report.Subject {
     }
   }
 
-  var ownError: AppError {
+  fileprivate var ownError: AppError {
     switch self {
     case .user: .invalid("userId", .notAllowed, "must be another user")
     case .event: .invalid("eventId", .notAllowed, "must be an event of another user")

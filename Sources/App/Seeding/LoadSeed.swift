@@ -8,8 +8,8 @@ public struct LoadSeed: Sendable {
   public static let password = "load-test-password"
 
   /// The friendships that each user begins. With those that other users begin, a user has about 50 friends.
-  static let friendsForward = 25
-  static let eventsEach = 2
+  private static let friendsForward = 25
+  private static let eventsEach = 2
   /// In microseconds.
   private static let week: Int64 = 7 * 86_400_000_000
   private static let tokenLines = 2000

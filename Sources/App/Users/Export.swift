@@ -148,7 +148,7 @@ extension Export {
       "timestamp 'epoch' + (\(time) - timestamptz 'epoch')"
     }
 
-    static func camelCase(_ column: some StringProtocol) -> String {
+    private static func camelCase(_ column: some StringProtocol) -> String {
       var name = ""
       for word in column.split(separator: "_") {
         name += name.isEmpty ? String(word) : word.prefix(1).uppercased() + word.dropFirst()

@@ -6,9 +6,9 @@ struct Visitor: Sendable {
   typealias ID = Identifier<Visitor>
 
   /// Seconds after which an answer with an unconfirmed address is deleted.
-  static let confirmationTime = 24 * 3600
+  private static let confirmationTime = 24 * 3600
   /// Days after an event for which its visitors' data is kept.
-  static let daysKept = 90
+  private static let daysKept = 90
 
   let id: ID
   let event: Event.ID

@@ -49,7 +49,7 @@ enum VisitorMail {
   }
 
   /// The informative mails that a visitor of an event gets in 24 hours. Further ones become one digest.
-  static let maximumInformative = 6
+  private static let maximumInformative = 6
 
   // MARK: Queueing
 

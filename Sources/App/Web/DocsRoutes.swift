@@ -35,7 +35,7 @@ final class DocsRoutes: Sendable {
 
 /// The page at `/docs`, which is rendered from the OpenAPI document when the program is built. It has no scripts, and
 /// needs nothing but itself.
-struct DocsPage: Sendable {
+private struct DocsPage: Sendable {
   let bytes: ByteBuffer
   /// The same, compressed once, because compressing takes longer than the rest of the request.
   let packed: ByteBuffer?

@@ -5,7 +5,7 @@ import Postgres
 /// An event as the pages for people without the app show it.
 struct EventFacts: Sendable {
   /// The maximum number of guests whose names a page shows.
-  static let maximumNames = 20
+  private static let maximumNames = 20
   /// Bytes of HTML for the names of guests, and for those of hosts, so that no page gets large.
   private static let maximumNameBytes = 1500
 

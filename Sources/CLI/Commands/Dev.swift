@@ -182,7 +182,7 @@ private struct DevelopmentService: Service {
 }
 
 /// Settings that `muster dev` keeps with its data from run to run.
-struct DevSettings: Codable {
+private struct DevSettings: Codable {
   struct Keys: Codable {
     var access = SigningKeys.generate()
     var refresh = SigningKeys.generate()
@@ -219,7 +219,7 @@ struct DevSettings: Codable {
 }
 
 /// The text that `muster dev` prints when it is up.
-struct DevGreeting {
+private struct DevGreeting {
   /// The base URL for clients.
   let url: String
   /// Whether other machines can reach the service.

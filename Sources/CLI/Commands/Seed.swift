@@ -141,7 +141,7 @@ private struct ExportService: Service {
 }
 
 /// A progress bar on one line of a terminal. Prints nothing if stderr is not a terminal.
-struct ProgressBar: Sendable {
+private struct ProgressBar: Sendable {
   private let isTerminal = isatty(STDERR_FILENO) == 1
 
   func show(_ what: String, _ part: Double) {

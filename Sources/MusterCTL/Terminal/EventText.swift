@@ -128,7 +128,7 @@ extension GuestStatus {
 
 extension Event {
   /// The user's part in the event.
-  var myPart: String { myRole == .guest ? myStatus.text : "host" }
+  fileprivate var myPart: String { myRole == .guest ? myStatus.text : "host" }
 }
 
 extension Counts {

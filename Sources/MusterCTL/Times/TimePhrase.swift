@@ -99,7 +99,7 @@ struct TimePhrase {
 }
 
 /// A time of day, such as `19:00`, `7pm`, `7:30 pm` or `noon`.
-struct PhraseClock: CustomStringConvertible {
+private struct PhraseClock: CustomStringConvertible {
   let hour: Int
   let minute: Int
 
@@ -139,7 +139,7 @@ struct PhraseClock: CustomStringConvertible {
 }
 
 /// A day, such as `tomorrow`, `fri`, `1 May`, `May 1 2027` or `2026-05-01`.
-enum PhraseDay {
+private enum PhraseDay {
   /// Days from today.
   case relative(Int)
   /// The next such day; 1 is Sunday, as for Foundation.
@@ -213,7 +213,7 @@ enum PhraseDay {
 }
 
 /// The words of a time, taken from the left.
-struct PhraseWords {
+private struct PhraseWords {
   private var words: ArraySlice<String>
 
   init(_ text: String) {

@@ -148,7 +148,7 @@ extension StreamEvent {
 }
 
 /// How long to wait before a stream connects again.
-struct ReconnectPause: Sendable {
+private struct ReconnectPause: Sendable {
   /// Seconds, unless the service says otherwise.
   static let usual: TimeInterval = 2
   /// Seconds. The maximum of the random part of the wait.

@@ -198,7 +198,7 @@ struct Interruption: Error {
   }
 
   /// Whether a refresh or a wait may help.
-  var isWorthAnother: Bool {
+  fileprivate var isWorthAnother: Bool {
     guard let outcome else { return true }
     if credentials != nil, case .problem(let problem) = outcome, problem.status == 401 { return true }
     return outcome.allowsRepeat(repeats)

@@ -88,7 +88,7 @@ private final class Lease: Sendable {
 }
 
 /// A request and its response, while they are under way. One task reads the response.
-final class Exchange: Sendable {
+private final class Exchange: Sendable {
   /// Bytes of a stream that wait for a slow reader. With more, the stream breaks off.
   static let streamBacklog = 4 << 20
 
@@ -240,7 +240,7 @@ final class Exchange: Sendable {
 }
 
 /// A session's delegate: passes what arrives to the exchange that it belongs to.
-final class Exchanges: NSObject, URLSessionDataDelegate {
+private final class Exchanges: NSObject, URLSessionDataDelegate {
   private let running = Guarded([Int: Exchange]())
 
   func begin(_ exchange: Exchange) {

@@ -11,10 +11,10 @@ public final class Outbox {
   /// outlive the app.
   public private(set) var refusals: [RefusedWrite] = []
 
-  @ObservationIgnored var records: [OutboxRecord]
-  @ObservationIgnored let files: OutboxFiles
+  @ObservationIgnored private var records: [OutboxRecord]
+  @ObservationIgnored private let files: OutboxFiles
   /// Writes that are not in their files yet. They are not sent.
-  @ObservationIgnored private(set) var unsaved: Set<OutboxRecord.ID> = []
+  @ObservationIgnored private var unsaved: Set<OutboxRecord.ID> = []
   /// Real ids by temporary ones, for as long as this object exists.
   @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
   /// The new writes for refused ones that were sent again. The keys are the ids of the refused writes.
@@ -190,7 +190,7 @@ extension Outbox {
     show()
   }
 
-  func show() {
+  private func show() {
     for record in records { record.identity.map { identities[$0.temporary] = $0.real } }
     let pending = unsettled.map(PendingWrite.init)
     if pending != self.pending { self.pending = pending }

@@ -148,7 +148,7 @@ extension PreviewWorld {
 
 /// Digests of items, in the form of the service's: they differ if the items do. Apps cannot tell that they are computed
 /// in another way.
-enum PreviewDigest {
+private enum PreviewDigest {
   /// - Parameter json: an item as JSON, with sorted members.
   static func of(_ json: Data) -> String {
     // FNV-1a.

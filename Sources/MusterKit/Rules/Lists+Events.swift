@@ -134,7 +134,7 @@ extension Lists {
   }
 
   /// The order of the service: by start, then by id.
-  mutating func sortEvents() {
+  private mutating func sortEvents() {
     events?.sort { ($0.startTime, $0.id.wire) < ($1.startTime, $1.id.wire) }
   }
 }

@@ -33,31 +33,31 @@ public final class MusterStore {
   /// Writes that are pending or were refused.
   public let outbox: Outbox
   /// Whether the last request got no response.
-  public internal(set) var isOffline = false
+  public private(set) var isOffline = false
   /// Whether the session has ended, or another user has logged in. The copies and the outbox stay, in case the same
   /// user logs in again.
-  public internal(set) var isLoggedOut = false
+  public private(set) var isLoggedOut = false
   /// The error of the last attempt to send pending writes or validate lists: a ``MusterError`` or a ``StoreError``. Nil
   /// after a success.
-  public internal(set) var lastError: (any Error)?
+  public private(set) var lastError: (any Error)?
 
   @ObservationIgnored let client: MusterClient
   @ObservationIgnored let folder: StoreFolder
-  @ObservationIgnored let copies: StoredCopies
-  @ObservationIgnored let timing: StoreTiming
+  @ObservationIgnored private let copies: StoredCopies
+  @ObservationIgnored private let timing: StoreTiming
   /// The copies, without pending writes.
-  @ObservationIgnored var base = Lists()
-  @ObservationIgnored var statuses: [CacheCollection: CopyStatus] = [:]
-  @ObservationIgnored var invalidations = Invalidations()
+  @ObservationIgnored private var base = Lists()
+  @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
+  @ObservationIgnored private var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
-  @ObservationIgnored var sentMarks: [OutboxRecord.ID: Invalidations.Mark] = [:]
+  @ObservationIgnored private var sentMarks: [OutboxRecord.ID: Invalidations.Mark] = [:]
   /// How often the service failed to carry out a write.
-  @ObservationIgnored var failedAttempts: [OutboxRecord.ID: Int] = [:]
+  @ObservationIgnored private var failedAttempts: [OutboxRecord.ID: Int] = [:]
   /// The number of items to keep, for lists that are not kept as a whole.
-  @ObservationIgnored var lengths: [CacheCollection: Int] = [.notifications: lengthStep]
-  @ObservationIgnored var passes = Passes()
-  @ObservationIgnored var life = StoreLife()
-  @ObservationIgnored private(set) var isForgotten = false
+  @ObservationIgnored private var lengths: [CacheCollection: Int] = [.notifications: lengthStep]
+  @ObservationIgnored private var passes = Passes()
+  @ObservationIgnored private(set) var life = StoreLife()
+  @ObservationIgnored private var isForgotten = false
   @ObservationIgnored private var loading: Task<Void, Never>?
 
   private static let lengthStep = 500
@@ -163,7 +163,7 @@ public final class MusterStore {
 
 extension MusterStore {
   /// Takes copies that were read from files or from the service.
-  func take(_ result: StoredCopies.Result) {
+  private func take(_ result: StoredCopies.Result) {
     guard !isForgotten else { return }
     for collection in result.changed { base.set(collection, from: result.lists) }
     for (collection, status) in result.statuses { statuses[collection] = status }
@@ -172,7 +172,7 @@ extension MusterStore {
   }
 
   /// Shows the copies with the pending writes, in all lists together.
-  func publish() {
+  private func publish() {
     var shown = base
     var pending: Set<CacheCollection> = []
     for record in outbox.unsettled {
@@ -188,7 +188,7 @@ extension MusterStore {
   }
 
   /// Records that the copies may be out of date, and shows it.
-  func invalidate(_ collections: some Swift.Collection<CacheCollection>) {
+  private func invalidate(_ collections: some Swift.Collection<CacheCollection>) {
     guard !collections.isEmpty else { return }
     invalidations.add(collections)
     publish()
@@ -197,7 +197,7 @@ extension MusterStore {
 
 /// Passes of a store: each sends pending writes, and then validates. One runs at a time, and calls that come meanwhile
 /// share the next one.
-struct Passes {
+private struct Passes {
   var running: Task<Void, any Error>?
   /// Has not begun.
   var next: Task<Void, any Error>?
@@ -216,7 +216,7 @@ extension MusterStore {
   }
 
   /// Resolves when a pass that began after this call has succeeded.
-  func catchUp(_ collections: Set<CacheCollection>) async throws {
+  private func catchUp(_ collections: Set<CacheCollection>) async throws {
     guard !isForgotten else { throw MusterError.loggedOut }
     passes.wanted.formUnion(collections)
     try await (passes.next ?? enqueuePass()).value
@@ -302,7 +302,7 @@ extension MusterStore {
   ///
   /// - Returns: why the rest cannot be sent now, if reading may still succeed.
   /// - Throws: ``MusterError/unreachable(_:)``, ``MusterError/loggedOut``
-  func sendOutbox() async throws -> (any Error)? {
+  private func sendOutbox() async throws -> (any Error)? {
     await reloadOutbox()
     do {
       while let record = outbox.next {
@@ -439,10 +439,10 @@ extension MusterStore {
   }
 
   /// Starts a pass for pending work, if the store runs.
-  func poke() { catchUpSoon([]) }
+  private func poke() { catchUpSoon([]) }
 
   /// Plans the next pass.
-  func schedule() {
+  private func schedule() {
     life.timer?.cancel()
     guard life.isRunning, !isLoggedOut else { return }
     let isBehind = !invalidations.unproved.isEmpty || outbox.next != nil

@@ -126,7 +126,7 @@ private struct Accepted: JSONWritable {
 }
 
 /// Hides how long the work of a request takes. A few extra milliseconds would reveal whether an account exists.
-enum EvenTime {
+private enum EvenTime {
   private static let step = Duration.milliseconds(100)
 
   /// Runs `body`, and returns or throws after a multiple of a tenth of a second, usually the first.

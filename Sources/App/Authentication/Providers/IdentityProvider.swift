@@ -33,7 +33,7 @@ struct IdentityProvider: Sendable {
   }
 
   /// The values that `iss` may have.
-  static func issuers(of name: Name) -> [String] {
+  fileprivate static func issuers(of name: Name) -> [String] {
     switch name {
     case .apple: ["https://appleid.apple.com"]
     case .google: ["https://accounts.google.com", "accounts.google.com"]

@@ -103,7 +103,7 @@ extension AppError {
   static let tokenExpired = AppError(.unauthorized, "token-expired", "This access token has expired: refresh it.")
 }
 
-struct AccessClaims: JWTPayload, Equatable {
+private struct AccessClaims: JWTPayload, Equatable {
   let iss: IssuerClaim
   let aud: AudienceClaim
   let sub: SubjectClaim

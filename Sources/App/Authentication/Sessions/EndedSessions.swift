@@ -20,19 +20,19 @@ final class EndedSessions: Service {
     var readAt: ContinuousClock.Instant?
   }
 
-  static let interval = Duration.milliseconds(250)
+  private static let interval = Duration.milliseconds(250)
   /// Seconds in addition to an access token's lifetime: clocks that differ by 30 in each direction, a refresh that
   /// converges with one 10 before it, and a slow commit.
-  static let margin = 120
+  private static let margin = 120
   /// The minimum time between two log lines about refused requests.
   private static let logInterval = Duration.seconds(10)
 
   let database: Database
   /// How long an ended session must be known.
   let seconds: Int
-  let isBehindPooler: Bool
+  private let isBehindPooler: Bool
   /// Rows per statement. More are read in pages.
-  let pageLength: Int
+  private let pageLength: Int
   let copy = Mutex(Copy())
   private let maximumAge: Duration
   private let logger: Logger

@@ -255,7 +255,7 @@ extension Session {
   /// Marks sessions of earlier epochs as ended in their rows, and forgets their devices and their users' networks.
   ///
   /// - Returns: how many sessions it marked.
-  static func endFormer(atMost limit: Int, in database: Database) async throws -> Int {
+  private static func endFormer(atMost limit: Int, in database: Database) async throws -> Int {
     try await database.change { change in
       let rows = try await change.rows(
         """

@@ -176,7 +176,7 @@ extension Fields.Rule where Value == String {
 extension AppError {
   static let wrongCredentials = AppError(
     .unauthorized, "wrong-credentials", "There is no account with this login and password.")
-  static let invalidRefreshToken = AppError(
+  fileprivate static let invalidRefreshToken = AppError(
     .unauthorized, "session-ended", "This refresh token is invalid. Log in again.")
 }
 

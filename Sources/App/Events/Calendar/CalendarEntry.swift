@@ -88,7 +88,7 @@ extension Event {
 
 /// An event for calendar apps: an iCalendar object (RFC 5545) with one VEVENT. The method is PUBLISH (RFC 5546) and not
 /// REQUEST, since guests answer in Muster.
-struct EventCalendar {
+private struct EventCalendar {
   let event: Event
   let now: Timestamp
   let zones: ZoneDatabase

@@ -32,15 +32,15 @@ final class NotificationStreams: Service {
   /// before it reconnects, because that closes yet another stream.
   private static let makingRoom = ": too many streams\nretry: 60000\n\n"
 
-  let database: Database
-  let inboxes: InboxReader
-  let limits: ConnectionLimits
-  let logger: Logger
+  private let database: Database
+  private let inboxes: InboxReader
+  private let limits: ConnectionLimits
+  private let logger: Logger
   private let canListen: Bool
   private let state = Mutex(State())
   /// Finishes when the first stream opens.
   private let beginning: (ends: AsyncStream<Void>, end: AsyncStream<Void>.Continuation)
-  let wakeUps: (all: AsyncStream<Void>, add: AsyncStream<Void>.Continuation)
+  private let wakeUps: (all: AsyncStream<Void>, add: AsyncStream<Void>.Continuation)
 
   init(_ dependencies: Dependencies, limits: ConnectionLimits = ConnectionLimits()) {
     database = dependencies.database
@@ -100,7 +100,7 @@ final class NotificationStreams: Service {
     return Opened(stream, of: self)
   }
 
-  func close(_ stream: NotificationStream) {
+  private func close(_ stream: NotificationStream) {
     stream.end()
     state.withLock { state in
       guard var inbox = state.inboxes[stream.user], let place = inbox.streams.firstIndex(where: { $0 === stream })
@@ -111,7 +111,7 @@ final class NotificationStreams: Service {
     }
   }
 
-  func join(_ stream: NotificationStream) {
+  private func join(_ stream: NotificationStream) {
     state.withLock { state in
       if let inbox = state.inboxes[stream.user] { stream.join(at: inbox.place) }
     }
@@ -129,24 +129,24 @@ final class NotificationStreams: Service {
   /// The number of open streams.
   var count: Int { state.withLock { $0.count } }
 
-  var all: [NotificationStream] { state.withLock { $0.inboxes.values.flatMap(\.streams) } }
+  private var all: [NotificationStream] { state.withLock { $0.inboxes.values.flatMap(\.streams) } }
 
-  func streams(of user: User.ID) -> [NotificationStream] { state.withLock { $0.inboxes[user]?.streams ?? [] } }
+  private func streams(of user: User.ID) -> [NotificationStream] { state.withLock { $0.inboxes[user]?.streams ?? [] } }
 
   // MARK: Watching
 
   /// The newest state of each inbox that the streams have been offered.
-  var known: [InboxReader.Known] {
+  private var known: [InboxReader.Known] {
     state.withLock { state in
       state.inboxes.map { InboxReader.Known(user: $0, stamp: $1.stamp, place: $1.place) }
     }
   }
 
   /// Whether the database notifies this process of new items in inboxes.
-  var isListening: Bool { state.withLock { $0.isListening } }
+  private var isListening: Bool { state.withLock { $0.isListening } }
 
   /// Has the inboxes checked soon.
-  func wakeUp(isListening: Bool = false) {
+  private func wakeUp(isListening: Bool = false) {
     if isListening { state.withLock { $0.isListening = true } }
     wakeUps.add.yield()
   }
@@ -154,7 +154,7 @@ final class NotificationStreams: Service {
   /// Offers new items of inboxes to their streams.
   ///
   /// - Returns: whether there is more.
-  func offer(_ news: [User.ID: InboxReader.Page]) -> Bool {
+  private func offer(_ news: [User.ID: InboxReader.Page]) -> Bool {
     state.withLock { state in
       var isMore = false
       for (user, page) in news {
@@ -231,14 +231,14 @@ extension NotificationStreams {
   /// How long stamps that move gather before they are sent.
   private static let stampInterval = Duration.seconds(1)
 
-  func listen() async {
+  private func listen() async {
     for await _ in database.notifications(on: InboxItem.channel) {
       wakeUp(isListening: true)
     }
   }
 
   /// Sends heartbeats, and has the inboxes checked regularly, so that nothing depends on wake-ups.
-  func tick() async {
+  private func tick() async {
     var nextLook = ContinuousClock.now
     while !Task.isCancelled {
       let now = ContinuousClock.now
@@ -256,7 +256,7 @@ extension NotificationStreams {
 
   /// Ends the streams of sessions that have ended. ``EndedSessions`` does not know all of these sessions: a stream
   /// outlives its access token, and its client may not have refreshed for a long time.
-  func watchSessions() async {
+  private func watchSessions() async {
     var isFailing = false
     while !Task.isCancelled {
       await attempt(&isFailing) {
@@ -273,7 +273,7 @@ extension NotificationStreams {
   }
 
   /// Notifies the streams of the collections that have changed: a hint that saves an open app from asking.
-  func watchStamps() async {
+  private func watchStamps() async {
     var isFailing = false
     while !Task.isCancelled {
       await attempt(&isFailing) { try await readStamps() }
@@ -291,7 +291,7 @@ extension NotificationStreams {
     }
   }
 
-  func read() async {
+  private func read() async {
     var isFailing = false
     for await _ in wakeUps.all {
       let start = ContinuousClock.now

@@ -124,7 +124,7 @@ public struct SeedExport: Sendable {
 }
 
 /// Sends requests to the router of this process, without a connection.
-struct InProcessClient: Sendable {
+private struct InProcessClient: Sendable {
   struct Response: Sendable {
     let status: Int
     let headers: HTTPFields
@@ -160,7 +160,7 @@ struct InProcessClient: Sendable {
 
 /// A database whose clock stands still and whose random numbers are all 0, so that the same changes always leave the
 /// same rows and stamps.
-enum StoppedClock {
+private enum StoppedClock {
   /// Prepares an empty database, before anything else connects to it. The functions come before PostgreSQL's own in the
   /// search path, and so also become the defaults of columns that the migrations create.
   static func stop(_ url: String, at time: Timestamp) async throws {

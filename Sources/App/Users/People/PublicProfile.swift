@@ -44,12 +44,12 @@ struct PublicProfile: Sendable {
 }
 
 /// A row if two people are friends.
-func friends(with reader: User.ID, and other: SQL) -> SQL {
+private func friends(with reader: User.ID, and other: SQL) -> SQL {
   "SELECT 1 FROM friendships WHERE user_a = least(\(reader), \(other)) AND user_b = greatest(\(reader), \(other))"
 }
 
 /// The sender of the pending friend request between two users, if there is one.
-func pendingRequest(between reader: User.ID, and other: SQL) -> SQL {
+private func pendingRequest(between reader: User.ID, and other: SQL) -> SQL {
   """
   SELECT q.sender_id FROM friend_requests AS q
   WHERE q.status = 'pending' AND least(q.sender_id, q.receiver_id) = least(\(reader), \(other))

@@ -67,7 +67,7 @@ struct Picture: Sendable {
     change.touchWhoSees(user)
   }
 
-  static func freshKey() -> String {
+  private static func freshKey() -> String {
     var random = SystemRandomNumberGenerator()
     return Data((0..<keyLength).map { _ in UInt8.random(in: .min ... .max, using: &random) }).base64URL
   }

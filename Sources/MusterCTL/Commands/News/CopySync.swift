@@ -123,7 +123,7 @@ struct ListCopy: Codable, Equatable {
   var items: [String: Changed] = [:]
 
   /// The service names no more keys in a verdict.
-  static let firstPart = 500
+  fileprivate static let firstPart = 500
 
   /// A claim about the copy, so that the service sends only changed items.
   var claim: Claim {
