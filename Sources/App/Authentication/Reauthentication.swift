@@ -66,7 +66,7 @@ enum Reauthentication: Sendable {
       case .code(let code):
         // The reader of an unverified address may be anyone: the owner may have mistyped it.
         guard account.isEmailVerified else { throw AppError.emailUnverified }
-        let token = try await dependencies.change(at: .user(user)) {
+        let token = try await dependencies.change(at: [.user(user)]) {
           try await SignInCode.check(code, of: user, keys: dependencies.refreshTokenKeys, in: $0)
         }
         return token.map { Confirmation(user: user, code: $0) }

@@ -48,7 +48,7 @@ struct EventRoutes {
     }
     let id = Event.ID.new()
     return try await dependencies.respond(
-      to: context, at: .user(me), thenReading: id, about: { _ in guests }
+      to: context, of: id, at: [.user(me)], about: guests
     ) {
       try await Event.create(id, plan, offsets, inviting: guests, by: me, in: $0)
     } response: { event in

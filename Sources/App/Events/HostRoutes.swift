@@ -18,7 +18,7 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let user: User.ID = try context.id("userId", else: .userNotFound)
     try await dependencies.checkMayWait(at: id, context)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(id), about: [user]) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(id)], about: [user]) {
       try await Event.removeHost(user, from: id, by: me, in: $0)
       return .noContent
     }
@@ -43,7 +43,7 @@ struct HostRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     try await dependencies.checkMayWait(at: id, context)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(id)) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(id)]) {
       .json(Reminded(guests: try await Invitation.remind(of: id, by: me, in: $0)))
     }
   }
@@ -56,7 +56,7 @@ struct HostRoutes {
     let copy = Event.ID.new()
     try await dependencies.checkMayWait(at: id, context)
     return try await dependencies.respond(
-      to: context, at: .user(me), .event(id), thenReading: copy
+      to: context, of: copy, at: [.user(me), .event(id)]
     ) {
       try await Event.duplicate(id, as: copy, at: times, in: dependencies.zones, invites: body.invite, by: me, in: $0)
     } response: { event in

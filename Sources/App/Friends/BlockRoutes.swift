@@ -31,7 +31,7 @@ struct BlockRoutes {
     _ me: User.ID, _ other: User.ID, _ context: Context, _ body: (Change) async throws -> Void
   ) async throws -> Response {
     do {
-      return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
+      return try await dependencies.respond(to: context, at: [.user(me), .user(other)]) {
         try await body($0)
         return .noContent
       }

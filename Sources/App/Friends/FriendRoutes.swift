@@ -17,7 +17,7 @@ struct FriendRoutes {
   @Sendable func unfriend(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let other: User.ID = try context.id("userId", else: .userNotFound)
-    return try await dependencies.respond(to: context, at: .user(me), .user(other)) {
+    return try await dependencies.respond(to: context, at: [.user(me), .user(other)]) {
       try await Friend.end(with: other, by: me, in: $0)
       return .noContent
     }
@@ -52,7 +52,7 @@ struct FriendRoutes {
     {
       return .json(pending)
     }
-    return try await dependencies.respond(to: context, at: .user(me), .user(receiver), about: [receiver]) {
+    return try await dependencies.respond(to: context, at: [.user(me), .user(receiver)], about: [receiver]) {
       switch try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0) {
       case .created(let request): .json(request, status: .created)
       case .alreadyPending(let request), .accepted(let request): .json(request)
@@ -86,7 +86,7 @@ struct FriendRoutes {
     let me = try context.user
     let id: FriendRequest.ID = try context.id("id", else: .friendRequestNotFound)
     let other = try await FriendRequest.other(in: id, direction, of: me, in: database)
-    return try await dependencies.respond(to: context, at: .user(me), .user(other), about: [other]) {
+    return try await dependencies.respond(to: context, at: [.user(me), .user(other)], about: [other]) {
       .json(try await verb(id, me, other, $0))
     }
   }

@@ -15,17 +15,15 @@ struct ProposalRoutes {
     let (me, id) = (try context.user, try self.id(context))
     if let again = try await dependencies.eventAgain(for: context) { return again }
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(event), thenReading: event) {
+    return try await dependencies.respond(to: context, of: event, at: [.actor(me), .event(event)]) {
       try await Proposal.accept(id, kind, about: event, by: me, in: $0)
-    } response: {
-      .event($0)
     }
   }
 
   @Sendable func decline(_ request: Request, _ context: Context) async throws -> Response {
     let (me, id) = (try context.user, try self.id(context))
     let (kind, event) = try await Proposal.find(id, of: me, in: database)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(event)]) {
       try await Proposal.decline(id, kind, about: event, by: me, in: $0)
       return .noContent
     }

@@ -28,7 +28,7 @@ struct LinkRoutes {
     }
     try await dependencies.checkMayWait(at: event, context)
     let id = ShareLink.ID.new()
-    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(event)]) {
       let link = try await ShareLink.create(
         id, to: event, settings, kid: dependencies.linkTokens.kid, by: me, in: $0)
       var response = Response.json(shown(link), status: .created)
@@ -41,7 +41,7 @@ struct LinkRoutes {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
     let edit = try await request.read { Changes(ShareLink.Settings.settings, from: &$0, in: .patch) }
     try await dependencies.checkMayWait(at: event, context)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(event)]) {
       let link = try await ShareLink.find(id, of: event, for: me, in: database)
       return .json(shown(link, if: try await ShareLink.showsURL(of: event, to: me, in: database)(link)))
     } verb: {
@@ -55,7 +55,7 @@ struct LinkRoutes {
     let (event, id, me) = (try self.event(context), try self.link(context), try context.user)
     let visitors = try request.query { $0.word("visitors", of: ShareLink.Visitors.allCases) } ?? .keep
     try await dependencies.checkMayWait(at: event, context)
-    return try await dependencies.respond(to: context, at: .actor(me), .event(event)) {
+    return try await dependencies.respond(to: context, at: [.actor(me), .event(event)]) {
       try await ShareLink.revoke(id, of: event, visitors: visitors, by: me, in: $0)
       return .noContent
     }
@@ -69,11 +69,9 @@ struct LinkRoutes {
     if let again = try await dependencies.eventAgain(for: context) { return again }
     let event = try await ShareLink.event(of: token, in: database)
     return try await dependencies.respond(
-      to: context, at: .actor(me), .event(event), thenReading: event, about: { $0.hosts.map(\.id) }
+      to: context, of: event, at: [.actor(me), .event(event)], isAboutHosts: true
     ) {
       try await ShareLink.join(token, to: event, by: me, in: $0)
-    } response: {
-      .event($0)
     }
   }
 

@@ -17,7 +17,7 @@ struct DeviceRoutes {
   @Sendable func register(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
     let new = try await request.read { registration(&$0) }
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       let (device, isNew, secret) = try await Device.register(new, for: me, by: session, keys: keys, in: $0)
       var response = Response.json(
         RegisteredDeviceJSON(device: device, secret: secret, current: session), status: isNew ? .created : .ok)
@@ -64,7 +64,7 @@ struct DeviceRoutes {
   @Sendable func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Device.ID = try context.id("id", else: .deviceNotFound)
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       try await Device.remove(id, of: me, in: $0)
       return .noContent
     }

@@ -45,9 +45,9 @@ struct InboxRoutes {
     if context.idempotent != nil {
       // All batches but the last, whose response is stored.
       while let row = try await database.first(reading), try row[1] > InboxItem.maximumMarked {
-        try await dependencies.change(at: .user(me)) { try InboxItem.markRead(marked, by: me, on: session, in: $0) }
+        try await dependencies.change(at: [.user(me)]) { try InboxItem.markRead(marked, by: me, on: session, in: $0) }
       }
-      return try await dependencies.respond(to: context, at: .user(me)) { change in
+      return try await dependencies.respond(to: context, at: [.user(me)]) { change in
         // Read first: after marking, the lock on the stamps would be held during this read.
         guard let row = try await change.first(reading) else { throw AppError.sessionEnded }
         let (unread, marking): (Int, Int) = (try row[0], try row[1])
@@ -83,7 +83,7 @@ struct InboxRoutes {
       }
       return choices
     }
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       try await NotificationPreferences.find(of: me, in: database)
     } verb: {
       try await NotificationPreferences.choose(choices, by: me, in: $0)

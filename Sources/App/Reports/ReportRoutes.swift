@@ -32,7 +32,7 @@ struct ReportRoutes {
       return .json(open)
     }
     let owner = try await draft.subject.owner(for: me, in: dependencies.database)
-    return try await dependencies.respond(to: context, at: .user(me), .user(owner ?? me)) {
+    return try await dependencies.respond(to: context, at: [.user(me), .user(owner ?? me)]) {
       let (report, isNew) = try await Report.file(
         draft, of: owner, by: me, isLimited: dependencies.throttle.isOn, in: $0)
       return .json(report, status: isNew ? .created : .ok)

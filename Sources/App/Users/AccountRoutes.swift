@@ -41,7 +41,7 @@ struct AccountRoutes {
     }
     let keys = dependencies.refreshTokenKeys
     return try await passing(email, context) { verdict in
-      try await dependencies.respond(to: context, at: .user(me)) {
+      try await dependencies.respond(to: context, at: [.user(me)]) {
         guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
         return user
       } verb: { change in
@@ -81,7 +81,7 @@ struct AccountRoutes {
         code: Body.Reauthentication.code)
     }
     let confirmation = try await reauthentication.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) { change in
+    try await dependencies.change(at: [.user(me)]) { change in
       try await confirmation.spend(in: change)
       try await User.erase(me, by: session, in: change)
     }

@@ -75,7 +75,7 @@ struct SharePageRoutes {
     let plusOnes = fields["plusOnes"] == nil ? nil : draft.plusOnes
     if visitor.says(draft.answer, bringing: plusOnes) { return .toPage(page) }
     do {
-      try await dependencies.change(at: .event(shared.event)) {
+      try await dependencies.change(at: [.event(shared.event)]) {
         try await Visitor.answer(draft.answer, plusOnes: plusOnes, to: shared.event, by: id, in: $0)
       }
     } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {
@@ -92,7 +92,7 @@ struct SharePageRoutes {
   ) async throws {
     let event = shared.event
     func come(_ verdict: MailGate.Verdict?) async throws {
-      try await dependencies.change(at: .event(event)) {
+      try await dependencies.change(at: [.event(event)]) {
         try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, verdict, in: $0)
       }
     }

@@ -57,7 +57,7 @@ struct VisitorPageRoutes {
     case .confirm:
       // Only a link from a mail shows that its reader owns the address.
       guard tokens.isMailed(token, to: visited.visitor) else { return try .page(page(visited, token), .forbidden) }
-      try await dependencies.change(at: .event(event)) { try await Visitor.confirm(id, at: event, in: $0) }
+      try await dependencies.change(at: [.event(event)]) { try await Visitor.confirm(id, at: event, in: $0) }
     case .sendAgain: try await sendAgain(to: visited, fields, context)
     case .unsubscribe:
       try await dependencies.change(at: []) { try Visitor.unsubscribe(id, in: $0) }
@@ -67,10 +67,10 @@ struct VisitorPageRoutes {
       guard tokens.isMailed(token, to: visited.visitor), !visited.visitor.isConfirmed else {
         return try .page(page(visited, token), .forbidden)
       }
-      try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
+      try await dependencies.change(at: [.event(event)]) { try await Visitor.erase(id, at: event, in: $0) }
       return try .page(.notMine)
     case .erase:
-      try await dependencies.change(at: .event(event)) { try await Visitor.erase(id, at: event, in: $0) }
+      try await dependencies.change(at: [.event(event)]) { try await Visitor.erase(id, at: event, in: $0) }
       return try .page(.erased)
     }
     return .toPage(context.parameters.get("token") ?? "")
@@ -81,7 +81,7 @@ struct VisitorPageRoutes {
     let (visitor, asked) = (visited.visitor, visited.mailsAsked)
     guard visited.isUnconfirmed, let email = visitor.email, fields.field("asked") == "\(asked)" else { return }
     func ask(_ verdict: MailGate.Verdict) async throws {
-      try await dependencies.change(at: .event(visitor.event)) {
+      try await dependencies.change(at: [.event(visitor.event)]) {
         try await Visitor.askAgain(visitor.id, at: visitor.event, after: asked, verdict, in: $0)
       }
     }
@@ -98,7 +98,7 @@ struct VisitorPageRoutes {
     _ form: AnswerForm, _ context: Context
   ) async throws -> Response {
     do {
-      try await dependencies.change(at: .event(visited.visitor.event)) {
+      try await dependencies.change(at: [.event(visited.visitor.event)]) {
         try await Visitor.answer(answer, plusOnes: plusOnes, to: visited.visitor.event, by: visited.visitor.id, in: $0)
       }
     } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {

@@ -26,7 +26,7 @@ struct CodeRoutes {
         id: UUID(), kind: .signInCode, mailbox: Mailbox(email), origin: context.address,
         budget: budget, counts: recipient != nil)
       let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
-      try await dependencies.change(at: .user(user)) {
+      try await dependencies.change(at: [.user(user)]) {
         try SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
       }
     }
@@ -60,7 +60,7 @@ struct CodeRoutes {
     }
     guard let (user, token) = try await find(presented, context) else { throw AppError.invalidCode }
     // An address that an account loses is recorded in the database before the caller is refused.
-    let outcome = try await dependencies.change(at: .user(user)) { change -> Outcome in
+    let outcome = try await dependencies.change(at: [.user(user)]) { change -> Outcome in
       guard let redeemed = try await MailToken.redeem(token, of: user, for: .signInCode, in: change) else {
         return .invalid
       }
@@ -90,7 +90,7 @@ struct CodeRoutes {
           let account = try await SignInCode.account(at: email, in: database)
           // An unknown address costs the same statements.
           let user = account ?? .new()
-          let token = try await dependencies.change(at: .user(user)) {
+          let token = try await dependencies.change(at: [.user(user)]) {
             try await SignInCode.check(code, of: user, keys: keys, in: $0)
           }
           return token.map { (user: user, token: $0) }

@@ -26,7 +26,7 @@ struct PasswordRoutes {
       let confirmation = try await reauthentication.check(context, in: dependencies)
       // Outside the transaction: hashing takes a while, and must not occupy a connection.
       let hash = try await passwords.hash(new)
-      let isChanged = try await dependencies.change(at: .user(me)) { change -> Bool in
+      let isChanged = try await dependencies.change(at: [.user(me)]) { change -> Bool in
         try await confirmation.spend(in: change)
         return try await User.changePassword(
           of: me, from: confirmation.passwordHash, to: hash, keeping: session, in: change)
@@ -65,7 +65,7 @@ struct PasswordRoutes {
     try account.checkChoice(of: new)
     let hash = try await passwords.hash(new)
     // An address that an account loses is recorded in the database before the caller is refused.
-    let isReset = try await dependencies.change(at: .user(account.user)) { change in
+    let isReset = try await dependencies.change(at: [.user(account.user)]) { change in
       let redeemed = try await MailToken.redeem(
         token, of: account.user, for: .resetPassword, keys: keys, in: change)
       guard let redeemed else { throw AppError.badMailToken }
@@ -113,7 +113,7 @@ extension Dependencies {
     }
     let user = account.user
     func verify(_ pass: MailGate.Pass?) async throws {
-      try await change(at: .user(user)) { change in
+      try await change(at: [.user(user)]) { change in
         let redeemed = try await MailToken.redeem(token, of: user, for: .verifyEmail, keys: keys, in: change)
         guard let redeemed else { throw AppError.badMailToken }
         try await User.verifyEmail(by: redeemed, as: caller, pass, keys: keys, in: change)
@@ -134,7 +134,7 @@ extension Dependencies {
     let keys = configuration.refreshTokenKeys
     let account = try await MailToken.find(token, for: .undoEmailChange, keys: keys, in: database)
     guard let user = account?.user else { throw AppError.badMailToken }
-    try await change(at: .user(user)) { change in
+    try await change(at: [.user(user)]) { change in
       let holder = try await MailToken.holder(
         besides: user, of: token, for: .undoEmailChange, keys: keys, in: change)
       try change.lockAhead(users: [user, holder].compactMap { $0 }, for: .update)

@@ -58,7 +58,7 @@ struct ProviderRoutes {
     let token = IdentityToken(text: body.idToken, nonce: body.nonce)
     let identity = try await provider.verify(token, logger: context.logger)
     let confirmation = try await reauthentication.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) { change in
+    try await dependencies.change(at: [.user(me)]) { change in
       try await confirmation.spend(in: change)
       try await Identity.link(identity, to: me, by: session, in: change)
     }
@@ -72,7 +72,7 @@ struct ProviderRoutes {
     let (me, session) = (try context.user, try context.session)
     let reauthentication = try await request.read(self.reauthentication)
     let confirmation = try await reauthentication.check(context, in: dependencies)
-    try await dependencies.change(at: .user(me)) { change in
+    try await dependencies.change(at: [.user(me)]) { change in
       try await confirmation.spend(in: change)
       try await Identity.unlink(name, from: me, by: session, in: change)
     }

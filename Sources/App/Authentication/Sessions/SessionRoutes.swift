@@ -96,7 +96,7 @@ struct SessionRoutes {
       guard let (id, hash) = found else { throw AppError.wrongCredentials }
       // If there is no capacity to hash it now, a later login upgrades it.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
-      let started = try await dependencies.change(at: .user(id)) { change -> (User?, Session.Pass)? in
+      let started = try await dependencies.change(at: [.user(id)]) { change -> (User?, Session.Pass)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
         let pass = try await Session.start(
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
@@ -111,7 +111,7 @@ struct SessionRoutes {
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
-    let rotated = try await dependencies.change(at: .session(shown.session)) { change -> (User?, Session.Pass)? in
+    let rotated = try await dependencies.change(at: [.session(shown.session)]) { change -> (User?, Session.Pass)? in
       let network = dependencies.addressKeys.network(of: context.address)
       guard case .rotated(let next) = try await Session.rotate(shown, from: network, keys: keys, in: change) else {
         return nil
@@ -124,7 +124,7 @@ struct SessionRoutes {
 
   @Sendable func logout(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    _ = try await dependencies.change(at: .session(session)) {
+    _ = try await dependencies.change(at: [.session(session)]) {
       try await Session.end(session, of: me, by: session, in: $0)
     }
     return .noContent
@@ -141,7 +141,7 @@ struct SessionRoutes {
     let me = try context.user
     let id: Session.ID = try context.id("id", else: .sessionNotFound)
     let caller = try context.session
-    let isEnded = try await dependencies.change(at: .session(id)) {
+    let isEnded = try await dependencies.change(at: [.session(id)]) {
       try await Session.end(id, of: me, by: caller, in: $0)
     }
     guard isEnded else { throw AppError.sessionNotFound }

@@ -17,7 +17,7 @@ struct CalendarRoutes {
     }
     if isKnown { return .json(try LinkJSON(link, keys: keys)) }
     // Only the first read of a session writes.
-    let read = try await dependencies.change(at: .user(me)) {
+    let read = try await dependencies.change(at: [.user(me)]) {
       try await CalendarLink.read(of: me, by: session, in: $0)
     }
     return .json(try LinkJSON(read, keys: keys))
@@ -25,14 +25,14 @@ struct CalendarRoutes {
 
   @Sendable func make(_ request: Request, _ context: Context) async throws -> Response {
     let (me, session) = (try context.user, try context.session)
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       .json(try LinkJSON(try await CalendarLink.make(for: me, by: session, in: $0), keys: keys), status: .created)
     }
   }
 
   @Sendable func revoke(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       guard try await $0.lock(me, for: .update).contains(me) else { throw AppError.sessionEnded }
       try $0.write(CalendarLink.revoking(of: me))
       return .noContent

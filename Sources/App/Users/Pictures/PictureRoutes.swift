@@ -27,7 +27,7 @@ struct PictureRoutes {
         throw error
       }
     }
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
       return user
     } verb: { change in
@@ -43,7 +43,7 @@ struct PictureRoutes {
 
   @Sendable func remove(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    return try await dependencies.respond(to: context, at: .user(me)) {
+    return try await dependencies.respond(to: context, at: [.user(me)]) {
       try await Picture.remove(of: me, in: $0)
       return .noContent
     }
