@@ -26,7 +26,7 @@ extension Event {
       """)
     guard let facts, found.contains(user), try facts["is_visible"] else { throw AppError.userNotFound }
     if try facts["is_host"] { return }
-    try checkIsOpen(row)
+    try Phase(row: row).checkIsOpen()
     guard try facts["is_guest"] || facts["is_friend"] else {
       throw AppError.invalid("userId", .notAFriend, "is neither a friend nor a guest")
     }
@@ -70,7 +70,7 @@ extension Event {
       """)
     guard let facts, try facts["is_offered"] else { throw AppError.proposalNotFound }
     guard try (facts["creator_id"] as User.ID?) == expected else { throw AppError.contended }
-    try checkIsOpen(row)
+    try Phase(row: row).checkIsOpen()
     let (isGuest, hidden): (Bool, [User.ID]) = (try facts["is_guest"], try facts["hidden_guests"])
     // The friendship, or the invitation, may have ended since.
     guard try isGuest || facts["is_friend"] else { throw AppError.proposalNotFound }
@@ -183,7 +183,7 @@ extension Event {
       "DELETE FROM host_offers WHERE event_id = \(id) AND user_id = \(user)")
     if rows[1].affected > 0 { try Invitation.forgetNotices(of: user, about: id, ofType: .hostOffered, in: change) }
     guard !rows[0].isEmpty else { return }
-    try checkIsOpen(row)
+    try Phase(row: row).checkIsOpen()
     try change.write("DELETE FROM event_co_hosts WHERE event_id = \(id) AND user_id = \(user)")
     // A co-host who leaves may come back.
     if user != actor { try change.write(noting(removed: user, fromHostsOf: id)) }

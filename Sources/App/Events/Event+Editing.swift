@@ -9,7 +9,7 @@ extension Event {
     _ edit: @Sendable (Plan, Offsets) throws -> (Plan, Offsets)
   ) async throws {
     let row = try await lock(id, by: host, in: change)
-    try checkIsOpen(row)
+    try Phase(row: row).checkIsOpen()
     if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     let old: Plan = try row["plan"]
     let oldOffsets: Offsets = try row["offsets"]
@@ -53,8 +53,9 @@ extension Event {
   static func cancel(_ id: ID, by creator: User.ID, ifVersionIn versions: Set<Int>?, in change: Change) async throws {
     let row = try await lock(id, byCreator: creator, in: change)
     // Before the version check: a client that retries after a lost response sends the version from before.
-    if try row["status"] == Status.cancelled { return }
-    try checkIsOpen(row)
+    let phase = try Phase(row: row)
+    if phase.isCancelled { return }
+    try phase.checkIsOpen()
     if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     try change.write(
       """
@@ -73,8 +74,8 @@ extension Event {
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
   /// either wait, or are visible to the reads that follow.
   ///
-  /// - Returns: `plan`, `offsets`, `creator_id`, `title`, `start_time`, `status`, `version`, `is_archived`, `is_past_answers`,
-  ///   `is_over`, the columns of ``Places``, `visitor_count`, and `total`, the number of guests.
+  /// - Returns: `plan`, `offsets`, `creator_id`, `title`, `start_time`, `version`, the columns of ``Phase`` and of
+  ///   ``Places``, `visitor_count`, and `total`, the number of guests.
   static func lock(_ id: ID, by host: User.ID, in change: Change) async throws -> Row {
     try await lock(id, by: host, as: [.creator, .host], else: .notAHost, in: change)
   }
@@ -99,20 +100,11 @@ extension Event {
 
   private static let locking = CompiledSQL { (id: SQLArgument<ID>) in
     """
-    SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Offsets.record) AS offsets, \(Places.columns), visitor_count, status,
-      version, archived_at IS NOT NULL AS is_archived, \(isPastAnswers), \(isOver), \(total) AS total
+    SELECT creator_id, title, start_time, \(Plan.record("events")) AS plan, \(Offsets.record) AS offsets, \(Places.columns), visitor_count,
+      version, \(Phase.columns), \(total) AS total
     FROM events WHERE id = \(id)
     FOR NO KEY UPDATE
     """
-  }
-
-  /// Whether the deadline for answers has passed, as a column of `events` named `is_past_answers`.
-  static let isPastAnswers: SQL = "coalesce(answer_by < clock_timestamp(), false) AS is_past_answers"
-
-  /// - Parameter row: a locked row of `events`, with `status` and `is_archived`.
-  static func checkIsOpen(_ row: Row) throws {
-    if try row["status"] == Status.cancelled { throw AppError.eventCancelled }
-    if try row["is_archived"] { throw AppError.eventArchived }
   }
 }
 

@@ -25,7 +25,9 @@ extension Event {
 
     /// The time when the event leaves the live lists: a day after its end. Without an end, the event counts as 6 hours
     /// long.
-    var liveUntil: Timestamp { (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: 86_400) }
+    var liveUntil: Timestamp {
+      (endTime ?? startTime.adding(seconds: 6 * 3600)).adding(seconds: Event.Phase.hoursLive * 3600)
+    }
 
     /// The time of the reminder, an hour before the start. Nil if it has passed.
     func remindAt(now: Timestamp = .now()) -> Timestamp? {

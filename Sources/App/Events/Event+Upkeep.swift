@@ -61,7 +61,7 @@ extension Event {
     let row = try await change.first(
       """
       SELECT id, title, start_time, visitor_count,
-        status = 'scheduled' AND archived_at IS NULL AND start_time > clock_timestamp() AS is_to_come
+        \(Phase.isOpen("events")) AND start_time > clock_timestamp() AS is_to_come
       FROM events
       WHERE remind_at <= now()
       ORDER BY remind_at, id

@@ -191,7 +191,7 @@ public struct Event: Sendable {
       throw AppError.sessionEnded
     }
     let row = try await lock(id, by: host, in: change)
-    try checkIsOpen(row)
+    try Phase(row: row).checkIsOpen()
     try await Invitation.invite(
       guests, named: "userIds", to: id, titled: try row["title"], beside: try row["total"], by: host, in: change)
   }
@@ -220,8 +220,6 @@ extension AppError {
   static let eventNotFound = AppError(.notFound, "event-not-found", "There is no such event.")
   static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only the creator of the event may do this.")
   static let notAHost = AppError(.forbidden, "not-a-host", "Only the hosts of the event may do this.")
-  static let eventCancelled = AppError(.conflict, "event-cancelled", "The event is cancelled and can no longer change.")
-  static let eventArchived = AppError(.conflict, "event-archived", "The event is over and can no longer change.")
   static let lostUpdate = AppError(
     .lostUpdate, "lost-update", "The event has changed since you read it. Read it again, then retry.")
 }

@@ -160,7 +160,7 @@ extension Guest {
       return
     }
     // No one can come to an event that has ended, although it stays live for a day.
-    try Event.checkIsNotOver(row)
+    try Event.Phase(row: row).checkIsNotOver()
     if let user: User.ID = try found["user_id"] {
       let new = Invitation.Group(status: .invited, plusOnes: old.plusOnes)
       try change.write(

@@ -21,7 +21,7 @@ extension Invitation {
       WHERE event_id = \(event) AND id = \(guest) AND \(Guest.isShown(to: host))
       """)
     guard let found else { return }
-    try Event.checkIsOpen(row)
+    try Event.Phase(row: row).checkIsOpen()
     guard let user: User.ID = try found["user_id"] else {
       try change.write(Visitor.freeingLinks(of: "v.id = \(guest)"))
       try await Visitor.leave(where: "v.id = \(guest)", by: .user(host), in: change)
@@ -104,7 +104,7 @@ extension Guest {
       WHERE e.id = sums.event_id
       RETURNING e.id, coalesce(sums.user_ids, '{}') AS user_ids, e.archived_at IS NULL AS is_live,
         -- A group that waited may have been the one that did not fit.
-        sums.held_or_waited AND e.status = 'scheduled' AND e.archived_at IS NULL AND e.waitlisted_count > 0
+        sums.held_or_waited AND \(Event.Phase.isOpen("e")) AND e.waitlisted_count > 0
           AS frees_place
       """)
     let live = try left.filter { try $0["is_live"] }
@@ -247,8 +247,7 @@ extension Invitation {
           LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
         ) AS line
       ) AS first
-      -- An event stays live for a day after its end.
-      WHERE e.id = ANY(\(events)) AND e.live_until > clock_timestamp() + interval '24 hours'
+      WHERE e.id = ANY(\(events)) AND NOT \(Event.Phase.isOver("e"))
         AND (e.capacity IS NULL OR e.going_count + first.places <= e.capacity)
     ),
     invitees AS (

@@ -175,7 +175,7 @@ extension Invitation {
     // The lock on the event's row orders all answers to it, so no place is given twice.
     let rows = try await change.pipeline(
       """
-      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isPastAnswers), \(Event.Places.columns)
+      SELECT title, \(Event.Phase.columns), \(Event.Places.columns)
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """,
@@ -186,12 +186,13 @@ extension Invitation {
     guard let invitation = rows[1].first else {
       throw hosts.contains(guest) ? AppError.ownEvent : AppError.eventNotFound
     }
-    try Event.checkIsOpen(eventRow)
+    let phase = try Event.Phase(row: eventRow)
+    try phase.checkIsOpen()
     let title: String = try eventRow["title"]
     let old = Group(status: try invitation["status"], plusOnes: try invitation["plus_ones"])
     let places = try await Event.Places.read(eventRow, of: event, in: change)
     let new = try places.group(
-      after: answer, bringing: plusOnes, from: old, isPast: try eventRow["is_past_answers"], isSetByHost: host != nil)
+      after: answer, bringing: plusOnes, from: old, isPast: phase.isPastAnswers, isSetByHost: host != nil)
     guard new != old else { return }
     try Guest.move(.invitee(guest), at: event, from: old, to: new, in: change)
     change.notify(
@@ -205,8 +206,6 @@ extension Invitation {
 
 extension AppError {
   static let ownEvent = AppError(.conflict, "own-event", "You are a host of this event, not a guest.")
-  static let answersClosed = AppError(
-    .conflict, "answers-closed", "The deadline for answers has passed. Ask a host to set your answer.")
   static let approvalPending = AppError(
     .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
 }
@@ -243,10 +242,11 @@ extension Invitation {
   /// - Returns: the number of reminded guests.
   static func remind(of event: Event.ID, by host: User.ID, in change: Change) async throws -> Int {
     let row = try await Event.lock(event, by: host, in: change)
-    try Event.checkIsOpen(row)
+    let phase = try Event.Phase(row: row)
+    try phase.checkIsOpen()
     // No one is asked for an answer to an event that has begun.
     let hasBegun = try (row["start_time"] as Timestamp) <= .now()
-    if try hasBegun || row["is_past_answers"] { throw AppError.answersClosed }
+    if hasBegun || phase.isPastAnswers { throw AppError.answersClosed }
     let results = try await change.pipeline(
       """
       UPDATE invitations SET reminded_at = now()

@@ -46,8 +46,8 @@ struct Proposal: Sendable {
           proposals AS p
           JOIN events AS e ON e.id = p.event_id
           LEFT JOIN users AS c ON c.id = e.creator_id
-          WHERE p.user_id = \(user) AND e.status = 'scheduled' AND e.archived_at IS NULL
-            AND (p.kind = 'host' OR e.live_until > clock_timestamp() + interval '24 hours')
+          WHERE p.user_id = \(user) AND \(Event.Phase.isOpen("e"))
+            AND (p.kind = 'host' OR NOT \(Event.Phase.isOver("e")))
           """,
         time: "p.since", id: "p.id", order: .descending),
       in: database, item: Proposal.init(row:))

@@ -28,7 +28,7 @@ extension ShareLink {
     guard locked.contains(user) else { throw AppError.sessionEnded }
     let eventRow = try await change.first(
       """
-      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.total) AS total FROM events WHERE id = \(event)
+      SELECT title, \(Event.Phase.columns), \(Event.total) AS total FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """)
     guard let eventRow else { throw AppError.linkNotFound }
@@ -54,7 +54,7 @@ extension ShareLink {
     if let person = rows[3].first, try person["is_removed"] { throw AppError.linkNotFound }
     let link = try ShareLink(row: row)
     guard link.settings.kind == .answer else { throw AppError.linkOnlyShows }
-    try Event.checkIsOpen(eventRow)
+    try Event.Phase(row: eventRow).checkIsOpen()
     if try row["is_expired"] { throw AppError.linkExpired }
     let total: Int = try eventRow["total"]
     guard total < Invitation.maximumGuests, link.joined < link.settings.maxGuests ?? .max else {

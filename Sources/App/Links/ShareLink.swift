@@ -128,7 +128,7 @@ struct ShareLink: Sendable {
     // The account must not end meanwhile, because its links end with it.
     guard try await change.lock(host, for: .share).contains(host) else { throw AppError.sessionEnded }
     let row = try await Event.lock(event, by: host, in: change)
-    try Event.checkIsOpen(row)
+    try Event.Phase(row: row).checkIsOpen()
     try await makeRoom(at: event, in: change)
     let inserted = try await change.rows(
       """
@@ -153,7 +153,7 @@ struct ShareLink: Sendable {
   ) async throws -> ShareLink {
     let row = try await Event.lock(event, by: host, in: change)
     let link = try await find(id, of: event, for: host, in: change)
-    try Event.checkIsOpen(row)
+    try Event.Phase(row: row).checkIsOpen()
     let new = edit.applied(to: link.settings)
     guard new != link.settings else { return link }
     change.noteQuietWrite()
@@ -186,7 +186,7 @@ struct ShareLink: Sendable {
     let row = try await Event.lock(event, by: host, in: change)
     try change.write("DELETE FROM share_links WHERE id = \(id) AND event_id = \(event)")
     guard visitors == .remove else { return }
-    try Event.checkIsOpen(row)
+    try Event.Phase(row: row).checkIsOpen()
     // In one change: the free places are given on once, after all have left.
     try await Visitor.remove(where: "v.event_id = \(event) AND v.link_id = \(id)", by: .user(host), in: change)
   }

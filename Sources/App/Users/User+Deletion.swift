@@ -170,13 +170,11 @@ extension User {
 
   /// Cancels the coming events of a user. The caller has locked and touched these events.
   private static func cancelComingEvents(of creator: ID, in change: Change) async throws {
-    // An event is live for a day after its end.
     let cancelled = try await change.rows(
       """
       UPDATE events
       SET status = 'cancelled', remind_at = NULL, version = version + 1, updated_at = clock_timestamp()
-      WHERE creator_id = \(creator) AND status = 'scheduled' AND archived_at IS NULL
-        AND live_until > clock_timestamp() + interval '24 hours'
+      WHERE creator_id = \(creator) AND \(Event.Phase.isOpen("events")) AND NOT \(Event.Phase.isOver("events"))
       RETURNING id, title, visitor_count
       """)
     let events = try cancelled.map { row -> (id: Event.ID, title: String) in (try row["id"], try row["title"]) }

@@ -26,7 +26,7 @@ extension Visitor {
   ) async throws -> [Event.ID] {
     let rows = try await change.rows(
       """
-      SELECT v.id, v.event_id, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open
+      SELECT v.id, v.event_id, \(Event.Phase.isOpen("e")) AS is_open
       FROM visitors AS v JOIN events AS e ON e.id = v.event_id
       WHERE \(condition)
       ORDER BY v.id
@@ -56,8 +56,8 @@ extension Visitor {
     let open: [Event.ID] = try await change.rows(
       """
       SELECT id FROM events
-      WHERE id = ANY(\(try visits.map { try $0["event_id"] as Event.ID })) AND status = 'scheduled'
-        AND archived_at IS NULL
+      WHERE id = ANY(\(try visits.map { try $0["event_id"] as Event.ID }))
+        AND \(Event.Phase.isOpen("events"))
       """
     ).map { try $0["id"] }
     try await Invitation.promoteWaiting(at: open, by: .user(user), in: change)

@@ -106,7 +106,7 @@ extension Visitor {
     let group = found.visitor.group
     if let own = found.own?.group, own.status != .invited, own != group {
       // An event that no longer changes takes no decision.
-      guard found.isOpen else {
+      guard found.phase.isCurrent else {
         try await remove(where: "v.id = \(id)", by: .visitor, in: change)
         return
       }
@@ -128,7 +128,7 @@ extension Visitor {
     guard let found = try await find(id, at: event, of: user, isProposed: true, in: change), found.isOwner,
       found.mayBeGuest
     else { throw AppError.proposalNotFound }
-    try Event.checkIsNotOver(found.row)
+    try found.phase.checkIsNotOver()
     try await found.move(in: change)
     guard let person = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(user)")
     else { throw AppError.sessionEnded }
@@ -147,7 +147,7 @@ extension Visitor {
     guard try await change.first("SELECT 1 FROM visitors AS v WHERE \(mine)") != nil else {
       throw AppError.proposalNotFound
     }
-    try Event.checkIsNotOver(row)
+    try Event.Phase(row: row).checkIsNotOver()
     try await remove(where: mine, by: .user(user), in: change)
   }
 
@@ -164,9 +164,7 @@ extension Visitor {
     let isHidden: Bool
     let mayBeGuest: Bool
     let title: String
-    let isOpen: Bool
-    /// The event's row.
-    let row: Row
+    let phase: Event.Phase
 
     /// Gives the visitor's answer to the account, and removes the visitor. The places of both are counted until then, so
     /// nothing is oversold. If both wait in the line, the earlier place stays.
@@ -195,7 +193,7 @@ extension Visitor {
       try change.write("UPDATE events SET \(own.group.counting(as: group)) WHERE id = \(event)")
       // After the invitation has its new state: this promotes, if the two had more places than they keep.
       try await Visitor.leave(where: "v.id = \(id)", by: .visitor, in: change)
-      if isOpen, own.group.status == .going || own.group.status == .waitlisted {
+      if phase.isCurrent, own.group.status == .going || own.group.status == .waitlisted {
         try await Invitation.promoteWaiting(at: [event], by: .visitor, in: change)
       }
     }
@@ -213,7 +211,7 @@ extension Visitor {
     guard
       let eventRow = try await change.first(
         """
-        SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isOver) FROM events WHERE id = \(event)
+        SELECT title, \(Event.Phase.columns) FROM events WHERE id = \(event)
         FOR NO KEY UPDATE
         """)
     else { return nil }
@@ -248,17 +246,10 @@ extension Visitor {
     // A former co-host comes back by an invitation only.
     let wasRemoved: Bool = try rows[3].first.map { try $0["is_removed"] } ?? false
     let isRemoved = own == nil && wasRemoved
-    let isOpen: Bool
-    do {
-      try Event.checkIsNotOver(eventRow)
-      isOpen = true
-    } catch is AppError {
-      isOpen = false
-    }
     return Marked(
       visitor: try Visitor(row: row), answeredAt: try row["answered_at"], user: user, isOwner: try row["is_owner"],
       own: own, hosts: hosts, isHidden: isHidden, mayBeGuest: !isHidden && !hosts.contains(user) && !isRemoved,
-      title: try eventRow["title"], isOpen: isOpen, row: eventRow)
+      title: try eventRow["title"], phase: try Event.Phase(row: eventRow))
   }
 
   private static let turn: SQL = "pg_advisory_xact_lock(\(addressTurns), hashtext(u.email_key))"

@@ -102,8 +102,7 @@ extension Visitor {
   ) async throws {
     let eventRow = try await change.first(
       """
-      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isPastAnswers), \(Event.isOver),
-        \(Event.total) AS total, \(Event.Places.columns)
+      SELECT title, \(Event.Phase.columns), \(Event.total) AS total, \(Event.Places.columns)
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """)
@@ -122,7 +121,7 @@ extension Visitor {
     let total: Int = try eventRow["total"]
     try check(draft, shared, total: total)
     if try linkRow["is_expired"] { throw AppError.linkExpired }
-    try Event.checkTakesAnswers(eventRow)
+    try Event.Phase(row: eventRow).checkTakesVisitors()
     let places = try await Event.Places.read(eventRow, of: event, maxPlusOnes: shared.settings.maxPlusOnes, in: change)
     let nothing = Invitation.Group(status: .invited, plusOnes: 0)
     var group = try places.group(after: draft.answer, bringing: draft.plusOnes, from: nothing)
@@ -228,7 +227,8 @@ extension Visitor {
     guard let own = rows[0].first else { throw AppError.visitorNotFound }
     let visitor = try Visitor(row: own)
     let old = visitor.group
-    if host == nil { try Event.checkTakesAnswers(row) } else { try Event.checkIsNotOver(row) }
+    let phase = try Event.Phase(row: row)
+    if host == nil { try phase.checkTakesVisitors() } else { try phase.checkIsNotOver() }
     // Otherwise the account could accept something else than it has read.
     if visitor.isProposed { throw AppError.answerProposed }
     if host != nil, old.status == .pending { throw AppError.approvalPending }
@@ -310,8 +310,7 @@ extension Visitor {
   static func lock(_ event: Event.ID, in change: Change) async throws -> Row {
     let row = try await change.first(
       """
-      SELECT title, status, archived_at IS NOT NULL AS is_archived, \(Event.isPastAnswers), \(Event.isOver),
-        \(Event.Places.columns)
+      SELECT title, \(Event.Phase.columns), \(Event.Places.columns)
       FROM events WHERE id = \(event)
       FOR NO KEY UPDATE
       """)
@@ -340,21 +339,4 @@ extension AppError {
   static let answerProposed = AppError(
     .conflict, "answer-proposed", "The account with the visitor's e-mail address decides about this answer, in the app."
   )
-}
-
-extension Event {
-  /// Whether the event has ended, as a column of `events` named `is_over`. It is live for a day after its end.
-  static let isOver: SQL = "live_until <= clock_timestamp() + interval '24 hours' AS is_over"
-
-  /// - Parameter row: a locked row of `events`, with `status`, `is_archived`, `is_over` and `is_past_answers`.
-  static func checkTakesAnswers(_ row: Row) throws {
-    try checkIsNotOver(row)
-    if try row["is_past_answers"] { throw AppError.answersClosed }
-  }
-
-  /// - Parameter row: a locked row of `events`, with `status`, `is_archived` and `is_over`.
-  static func checkIsNotOver(_ row: Row) throws {
-    try checkIsOpen(row)
-    if try row["is_over"] { throw AppError.eventArchived }
-  }
 }

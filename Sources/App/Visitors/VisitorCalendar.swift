@@ -13,7 +13,7 @@ struct VisitorCalendar: Sendable {
   ) async throws -> VisitorCalendar? {
     try await database.first(
       """
-      SELECT \(Event.columns), e.status = 'scheduled' AND e.archived_at IS NULL AS is_open
+      SELECT \(Event.columns), \(Event.Phase.isOpen("e")) AS is_open
       FROM (
         SELECT event_id, status AS my_status, plus_ones AS my_plus_ones
         FROM visitors WHERE id = \(token.id) AND kid = \(token.kid)

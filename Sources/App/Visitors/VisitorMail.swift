@@ -190,8 +190,8 @@ extension VisitorLetter {
     guard !visitors.isEmpty else { return [:] }
     let rows = try await database.rows(
       """
-      SELECT \(Visitor.columns), v.lapses_at, e.status, e.status = 'scheduled' AND e.archived_at IS NULL AS is_open,
-        e.live_until > clock_timestamp() + interval '24 hours'
+      SELECT \(Visitor.columns), v.lapses_at, e.status, \(Event.Phase.isOpen("e")) AS is_open,
+        NOT \(Event.Phase.isOver("e"))
           AND EXISTS (
             SELECT FROM share_links AS l
             JOIN event_hosts AS h ON h.event_id = l.event_id AND h.user_id = l.creator_id

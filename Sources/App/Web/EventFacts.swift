@@ -11,12 +11,8 @@ struct EventFacts: Sendable {
 
   let plan: Event.Plan
   let zone: Zone
-  let isCancelled: Bool
-  let isArchived: Bool
-  let isOver: Bool
+  let phase: Event.Phase
   let isFull: Bool
-  /// Whether the deadline for answers has passed.
-  let isPastAnswers: Bool
   let going: Int
   let maybe: Int
   let hosts: [String]
@@ -27,8 +23,7 @@ struct EventFacts: Sendable {
   /// - Parameter showsNames: a condition: whether the page shows the names of guests who are going.
   static func columns(showsNames: SQL) -> SQL {
     """
-    \(Event.Plan.record("e")) AS plan, \(Event.isPastAnswers), \(Event.isOver), e.status = 'cancelled' AS is_cancelled,
-    e.archived_at IS NOT NULL AS is_archived, e.going_count, e.maybe_count,
+    \(Event.Plan.record("e")) AS plan, \(Event.Phase.columns(of: "e")), e.going_count, e.maybe_count,
     e.waitlisted_count > 0 OR coalesce(e.going_count >= e.capacity, false) AS is_full,
     \(Event.hostNames) AS hosts,
     ARRAY(
@@ -48,11 +43,8 @@ struct EventFacts: Sendable {
   init(row: Row, zones: ZoneDatabase) throws {
     plan = try row["plan"]
     zone = zones[plan.timeZone] ?? .utc
-    isCancelled = try row["is_cancelled"]
-    isArchived = try row["is_archived"]
-    isOver = try row["is_over"]
+    phase = try Event.Phase(row: row)
     isFull = try row["is_full"]
-    isPastAnswers = try row["is_past_answers"]
     going = try row["going_count"]
     maybe = try row["maybe_count"]
     hosts = try row["hosts"]
@@ -63,9 +55,9 @@ struct EventFacts: Sendable {
 
   /// Why no one can answer, whatever the link says; nil if they can.
   var closed: String? {
-    if isCancelled { return "The event was cancelled." }
-    if isOver || isArchived { return "The event is over." }
-    if isPastAnswers { return "The deadline for answers has passed. Ask a host whether you can still come." }
+    if phase.isCancelled { return "The event was cancelled." }
+    if phase.isOver || phase.isArchived { return "The event is over." }
+    if phase.isPastAnswers { return "The deadline for answers has passed. Ask a host whether you can still come." }
     return nil
   }
 

@@ -43,8 +43,8 @@ struct SharedEvent: Sendable {
   /// - Parameter form: the form, if the event takes answers.
   func page(_ form: AnswerForm?) -> SharePage {
     if isExpired { return .expired }
-    let state = facts.isCancelled ? "This event is cancelled." : facts.isFull ? "All places are taken." : nil
-    let title = facts.isCancelled ? "No answer needed" : refusal == nil ? "Your answer" : "How to answer"
+    let state = facts.phase.isCancelled ? "This event is cancelled." : facts.isFull ? "All places are taken." : nil
+    let title = facts.phase.isCancelled ? "No answer needed" : refusal == nil ? "Your answer" : "How to answer"
     let text = refusal ?? (facts.isFull ? "You can still join the waiting list." : "")
     var page = SharePage(
       title: facts.title, event: facts.page(state: state, answerTitle: title, answer: text))
@@ -54,7 +54,7 @@ struct SharedEvent: Sendable {
 
   /// Why no one can answer through this link; nil if they can.
   private var refusal: String? {
-    if facts.isCancelled { return facts.closed }
+    if facts.phase.isCancelled { return facts.closed }
     guard link.settings.kind == .answer else {
       return "This link only shows the event. Ask a host for an invitation."
     }
@@ -120,7 +120,7 @@ struct VisitedEvent: Sendable {
   ///   - isMailed: whether the reader got the link by mail.
   ///   - calendar: the URL of the event's calendar.
   func page(_ form: AnswerForm? = nil, isMailed: Bool, calendar: String?) -> SharePage {
-    let state = facts.isCancelled ? "This event is cancelled." : answer
+    let state = facts.phase.isCancelled ? "This event is cancelled." : answer
     var page = SharePage(
       title: facts.title,
       event: facts.page(state: state, answerTitle: "Your answer", answer: closed))
@@ -136,7 +136,7 @@ struct VisitedEvent: Sendable {
   /// Why the visitor cannot change the answer; empty if they can.
   private var closed: String {
     if facts.closed == nil, visitor.isProposed { return AppError.answerProposed.message }
-    guard facts.isPastAnswers, !facts.isCancelled, !facts.isOver, !facts.isArchived else { return facts.closed ?? "" }
+    guard facts.phase.takesOnlyHostsAnswers else { return facts.closed ?? "" }
     // Until the event ends, hosts can set the answer of a visitor whom they have approved.
     return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
   }

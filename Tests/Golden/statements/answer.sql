@@ -1,6 +1,7 @@
 BEGIN;
 
-/* PUT /api/v1/events/{id}/invitations/me */ SELECT title, status, archived_at IS NOT NULL AS is_archived, coalesce(answer_by < clock_timestamp(), false) AS is_past_answers, capacity, max_plus_ones, going_count, waitlisted_count
+/* PUT /api/v1/events/{id}/invitations/me */ SELECT title, events.status = 'cancelled' AS is_cancelled, events.archived_at IS NOT NULL AS is_archived,
+events.live_until <= clock_timestamp() + interval '24 hours' AS is_over, coalesce(events.answer_by < clock_timestamp(), false) AS is_past_answers, capacity, max_plus_ones, going_count, waitlisted_count
 FROM events WHERE id = $1
 FOR NO KEY UPDATE;
 

@@ -1,7 +1,8 @@
 BEGIN;
 
-/* PATCH /api/v1/events/{id} */ SELECT creator_id, title, start_time, ROW(events.title, events.note, events.start_time, events.end_time, events.time_zone, events.location_name, events.latitude, events.longitude, events.url, events.capacity, events.answer_by, events.max_plus_ones) AS plan, ROW(start_offset, end_offset, answer_by_offset, zone_rules) AS offsets, capacity, max_plus_ones, going_count, waitlisted_count, visitor_count, status,
-  version, archived_at IS NOT NULL AS is_archived, coalesce(answer_by < clock_timestamp(), false) AS is_past_answers, live_until <= clock_timestamp() + interval '24 hours' AS is_over, (invited_count + going_count + maybe_count + declined_count + waitlisted_count + pending_count - plus_ones_count) AS total
+/* PATCH /api/v1/events/{id} */ SELECT creator_id, title, start_time, ROW(events.title, events.note, events.start_time, events.end_time, events.time_zone, events.location_name, events.latitude, events.longitude, events.url, events.capacity, events.answer_by, events.max_plus_ones) AS plan, ROW(start_offset, end_offset, answer_by_offset, zone_rules) AS offsets, capacity, max_plus_ones, going_count, waitlisted_count, visitor_count,
+  version, events.status = 'cancelled' AS is_cancelled, events.archived_at IS NOT NULL AS is_archived,
+events.live_until <= clock_timestamp() + interval '24 hours' AS is_over, coalesce(events.answer_by < clock_timestamp(), false) AS is_past_answers, (invited_count + going_count + maybe_count + declined_count + waitlisted_count + pending_count - plus_ones_count) AS total
 FROM events WHERE id = $1
 FOR NO KEY UPDATE;
 
