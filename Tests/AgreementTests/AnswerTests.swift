@@ -9,7 +9,7 @@ import Testing
   private struct State {
     var service: App.Event.Places
     var client: MusterKit.Places
-    var old: App.Invitation.Group
+    var old: App.Invitation.Party
   }
 
   private enum Outcome: Hashable {
@@ -31,11 +31,11 @@ import Testing
                     State(
                       service: App.Event.Places(
                         capacity: capacity, maxPlusOnes: maxPlusOnes, going: going, waiting: waiting,
-                        noWaitingGroupFits: noneFits),
+                        noWaitingPartyFits: noneFits),
                       client: MusterKit.Places(
                         capacity: capacity, maxPlusOnes: maxPlusOnes, going: going, waiting: waiting,
                         noWaitingPartyFits: noneFits, isPast: isPast),
-                      old: App.Invitation.Group(status: status, plusOnes: plusOnes)))
+                      old: App.Invitation.Party(status: status, plusOnes: plusOnes)))
                 }
               }
             }
@@ -50,9 +50,9 @@ import Testing
     _ state: State, _ answer: App.Invitation.Status, _ plusOnes: Int?, _ isSetByHost: Bool
   ) -> Outcome {
     do {
-      let group = try state.service.group(
+      let party = try state.service.party(
         after: answer, bringing: plusOnes, from: state.old, isPast: state.client.isPast, isSetByHost: isSetByHost)
-      return .party(group.status.rawValue, plusOnes: group.plusOnes)
+      return .party(party.status.rawValue, plusOnes: party.plusOnes)
     } catch let error as AppError {
       return .refused(error.fields.first.map { "\($0.field) \($0.code.rawValue)" } ?? error.slug)
     } catch {
@@ -79,7 +79,7 @@ import Testing
     var outcomes: [Outcome: Int] = [:]
     var differences: [String] = []
     for state in Self.states {
-      for answer in App.Invitation.answers {
+      for answer in App.Invitation.Status.possibleAnswers {
         for plusOnes in [nil, 0, 1, 2, 3] as [Int?] {
           for isSetByHost in plusOnes == nil ? [false, true] : [false] {
             let expected = service(state, answer, plusOnes, isSetByHost)

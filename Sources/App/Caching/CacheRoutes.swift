@@ -31,7 +31,7 @@ struct CacheRoutes {
     let now = Timestamp.now()
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
     var verdicts = claims.map { Verdict($0, stamps, now: now) }
-    if include == .changes { try countReads(for: verdicts, in: context) }
+    if include == .changes { try chargeReads(for: verdicts, in: context) }
     if let page = include.page {
       let lists = try await staleItems(of: verdicts, page: page, for: me)
       add(include, lists, to: &verdicts)
@@ -67,7 +67,7 @@ struct CacheRoutes {
 
   /// Counts the request once for each stale collection: comparing a whole list costs as much as reading several pages
   /// of it.
-  private func countReads(for verdicts: [Verdict], in context: Context) throws {
+  private func chargeReads(for verdicts: [Verdict], in context: Context) throws {
     for _ in verdicts.filter({ $0.staleCollection != nil }).dropFirst() {
       try dependencies.rateLimits.count(.reads, in: context)
     }
@@ -109,7 +109,7 @@ extension AppError {
 private struct CacheClaim: Sendable {
   /// As the phone wrote it.
   let name: String
-  let stamp: Stamps.Claim
+  let stamp: Stamps.Validator
   /// The digests of the copy's items, by key. Not every value needs to be a digest.
   var digests: JSON.Object?
 
@@ -142,10 +142,10 @@ private struct CacheClaim: Sendable {
   }
 
   /// A malformed stamp concerns its own collection only, so that a phone with a damaged copy recovers by itself.
-  private static func stamp(_ value: JSON) -> Stamps.Claim {
+  private static func stamp(_ value: JSON) -> Stamps.Validator {
     switch value {
     case .null: .none
-    case .string(let text): Stamps.Claim(text)
+    case .string(let text): Stamps.Validator(text)
     default: .malformed
     }
   }

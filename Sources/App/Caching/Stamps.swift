@@ -3,8 +3,8 @@ import Postgres
 
 /// The time of the last change of each of a user's collections.
 public struct Stamps: Sendable {
-  /// A phone's claim about its copy of a collection.
-  enum Claim: Equatable, Sendable {
+  /// The time that a phone sends to ask whether its copy of a collection is fresh.
+  enum Validator: Equatable, Sendable {
     /// The stamp that came with the copy.
     case echo(Timestamp)
     /// The time on the phone's own clock when it read the copy.

@@ -1,7 +1,7 @@
 import Postgres
 
 extension Event {
-  /// The places of an event whose row is locked. A guest's group takes one place for the guest, and one for each of the
+  /// The places of an event whose row is locked. A guest's party takes one place for the guest, and one for each of the
   /// guest's plus-ones. The rules are the same for invitees and visitors.
   struct Places {
     /// The columns of `events` for ``read(_:of:maxPlusOnes:in:)``.
@@ -12,8 +12,8 @@ extension Event {
     let going: Int
     /// The places for which guests wait.
     let waiting: Int
-    /// Whether every waiting group is larger than the capacity, which was lowered below their size.
-    var noWaitingGroupFits = false
+    /// Whether every waiting party is larger than the capacity, which was lowered below their size.
+    var noWaitingPartyFits = false
 
     /// - Parameters:
     ///   - row: the locked row, with ``columns``.
@@ -24,48 +24,48 @@ extension Event {
       var places = Places(
         capacity: try row["capacity"], maxPlusOnes: try maxPlusOnes ?? row["max_plus_ones"],
         going: try row["going_count"], waiting: try row["waitlisted_count"])
-      // Groups rarely wait while places are free. Only then does it matter who waits.
+      // Parties rarely wait while places are free. Only then does it matter who waits.
       guard let capacity = places.capacity, places.waiting > 0, places.going < capacity else { return places }
       let row = try await change.first(
         """
         SELECT 1 FROM event_guests WHERE event_id = \(event) AND status = 'waitlisted' AND plus_ones < \(capacity)
         LIMIT 1
         """)
-      places.noWaitingGroupFits = row == nil
+      places.noWaitingPartyFits = row == nil
       return places
     }
 
-    /// An invitee's group after an answer, by all rules.
+    /// An invitee's party after an answer, by all rules.
     ///
     /// - Parameters:
     ///   - isPast: whether the deadline for answers has passed.
     ///   - isSetByHost: hosts may set answers after the deadline.
     /// - Throws: ``AppError/approvalPending`` if no host has approved the guest; ``AppError/answersClosed`` if the answer
-    ///   would change the group; what ``group(after:bringing:from:)`` throws.
-    func group(
-      after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group, isPast: Bool,
+    ///   would change the party; what ``party(after:bringing:from:)`` throws.
+    func party(
+      after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Party, isPast: Bool,
       isSetByHost: Bool
-    ) throws -> Invitation.Group {
+    ) throws -> Invitation.Party {
       guard old.status != .pending else { throw AppError.approvalPending }
-      let new = try group(after: answer, bringing: plusOnes, from: old)
+      let new = try party(after: answer, bringing: plusOnes, from: old)
       guard new == old || isSetByHost || !isPast else { throw AppError.answersClosed }
       return new
     }
 
-    /// A guest's group after an answer, as far as places decide.
+    /// A guest's party after an answer, as far as places decide.
     ///
     /// - Parameters:
     ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who accepts
     ///     after declining then brings at most the maximum. Any other guest may keep what an earlier maximum allowed.
     /// - Throws: ``AppError/noRoom`` if a guest who is going wants to bring more people than there are places, or if
-    ///   the group is larger than the whole event.
-    func group(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Group) throws
-      -> Invitation.Group
+    ///   the party is larger than the whole event.
+    func party(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Party) throws
+      -> Invitation.Party
     {
       let isBack = old.status == .declined && answer != .declined
       let most = isBack ? maxPlusOnes : max(maxPlusOnes, old.plusOnes)
       if let plusOnes { try check(plusOnes, atMost: most) }
-      var new = Invitation.Group(status: answer, plusOnes: plusOnes ?? min(old.plusOnes, most))
+      var new = Invitation.Party(status: answer, plusOnes: plusOnes ?? min(old.plusOnes, most))
       guard answer == .going else { return new }
       switch old.status {
       case .going:
@@ -88,11 +88,11 @@ extension Event {
       throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(most): the event's maxPlusOnes")
     }
 
-    /// While groups wait, there is no room, even if a place is free: the first group may be too large for it, and an
-    /// event that is over promotes no one. No one may pass the waiting groups, unless all of them are too large for the
+    /// While parties wait, there is no room, even if a place is free: the first party may be too large for it, and an
+    /// event that is over promotes no one. No one may pass the waiting parties, unless all of them are too large for the
     /// event.
     private func hasRoom(for places: Int) -> Bool {
-      (waiting == 0 || noWaitingGroupFits) && (capacity.map { going + places <= $0 } ?? true)
+      (waiting == 0 || noWaitingPartyFits) && (capacity.map { going + places <= $0 } ?? true)
     }
 
     private func canEverHold(_ places: Int) -> Bool { capacity.map { places <= $0 } ?? true }
@@ -105,14 +105,14 @@ extension AppError {
 
 extension Invitation {
   /// A guest with the people whom the guest brings. They are always in the same state.
-  struct Group: Equatable {
+  struct Party: Equatable {
     var status: Status
     let plusOnes: Int
 
     var places: Int { 1 + plusOnes }
 
-    /// Assignments to the counts of `events`, for a group that becomes another one.
-    func counting(as new: Group) -> SQL {
+    /// Assignments to the counts of `events`, for a party that becomes another one.
+    func counting(as new: Party) -> SQL {
       let difference: SQL = "plus_ones_count = plus_ones_count + \(new.plusOnes - plusOnes)"
       guard status != new.status else {
         return "\(difference), \(status.count) = \(status.count) + \(new.places - places)"
@@ -123,7 +123,7 @@ extension Invitation {
         """
     }
 
-    /// Assignments to the counts of `events`, for a group that joins or leaves.
+    /// Assignments to the counts of `events`, for a party that joins or leaves.
     ///
     /// - Parameter sign: 1 or -1.
     func counting(times sign: Int) -> SQL {

@@ -61,25 +61,25 @@ struct FriendRoutes {
   }
 
   @Sendable func cancel(_ request: Request, _ context: Context) async throws -> Response {
-    try await close(.sent, context) { id, me, receiver, change in
+    try await perform(.sent, context) { id, me, receiver, change in
       try await FriendRequest.cancel(id, by: me, to: receiver, in: change)
     }
   }
 
   @Sendable func accept(_ request: Request, _ context: Context) async throws -> Response {
-    try await close(.incoming, context) { id, me, sender, change in
+    try await perform(.incoming, context) { id, me, sender, change in
       try await FriendRequest.accept(id, by: me, from: sender, in: change)
     }
   }
 
   @Sendable func decline(_ request: Request, _ context: Context) async throws -> Response {
-    try await close(.incoming, context) { id, me, sender, change in
+    try await perform(.incoming, context) { id, me, sender, change in
       try await FriendRequest.decline(id, by: me, from: sender, in: change)
     }
   }
 
-  /// Runs a change that closes a request, in turn with all other changes of the two users.
-  private func close(
+  /// Runs a verb on a request, in turn with all other changes of the two users.
+  private func perform(
     _ direction: FriendRequest.Direction, _ context: Context,
     _ verb: (FriendRequest.ID, _ me: User.ID, _ other: User.ID, Change) async throws -> FriendRequest
   ) async throws -> Response {

@@ -93,10 +93,10 @@ extension Guest {
     case visitor(Visitor.ID)
   }
 
-  /// Writes the new state of a guest's group, and touches the lists that show it. The caller holds the lock on the
+  /// Writes the new state of a guest's party, and touches the lists that show it. The caller holds the lock on the
   /// event, and has decided with ``Event/Places``.
-  static func move(
-    _ guest: Key, at event: Event.ID, from old: Invitation.Group, to new: Invitation.Group, in change: Change
+  static func record(
+    _ guest: Key, at event: Event.ID, from old: Invitation.Party, to new: Invitation.Party, in change: Change
   ) throws {
     let time = answeredAt(event, from: old.status, to: new.status)
     let state: SQL = "status = \(new.status), plus_ones = \(Int32(new.plusOnes)), answered_at = \(time)"
@@ -112,7 +112,7 @@ extension Guest {
   }
 
   /// The time of an answer, in SQL. Later requests wait behind all others, even in the same microsecond or after the
-  /// clock was set back. A group that waits already keeps its time.
+  /// clock was set back. A party that waits already keeps its time.
   static func answeredAt(
     _ event: Event.ID, from old: Invitation.Status? = nil, to new: Invitation.Status
   ) -> SQL {
@@ -137,7 +137,7 @@ extension Guest {
   /// A visitor's answer then stays, although no one has confirmed the address.
   ///
   /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if
-  ///   the group has become larger than the event.
+  ///   the party has become larger than the event.
   static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
     let row = try await Event.lock(event, by: host, in: change)
     let rows = try await change.pipeline(
@@ -152,7 +152,7 @@ extension Guest {
       "SELECT \(Person.columns("u")), ARRAY(\(Event.hosts(of: event))) AS hosts FROM users AS u WHERE u.id = \(host)")
     guard let found = rows[0].first else { throw AppError.guestNotFound }
     guard let hostRow = rows[1].first else { throw AppError.sessionEnded }
-    let old = Invitation.Group(status: try found["status"], plusOnes: try found["plus_ones"])
+    let old = Invitation.Party(status: try found["status"], plusOnes: try found["plus_ones"])
     let visitor = Visitor.ID(rawValue: guest.rawValue)
     let isLapsing: Bool = try found["is_lapsing"] ?? false
     guard old.status == .pending else {
@@ -162,7 +162,7 @@ extension Guest {
     // No one can come to an event that has ended, although it stays live for a day.
     try Event.Phase(row: row).checkIsNotOver()
     if let user: User.ID = try found["user_id"] {
-      let new = Invitation.Group(status: .invited, plusOnes: old.plusOnes)
+      let new = Invitation.Party(status: .invited, plusOnes: old.plusOnes)
       try change.write(
         "UPDATE invitations SET status = 'invited' WHERE event_id = \(event) AND user_id = \(user)")
       try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
@@ -176,8 +176,8 @@ extension Guest {
     guard wanted != .declined else { return }
     if isLapsing { try keep(visitor, at: event, in: change) }
     let places = try await Event.Places.read(row, of: event, in: change)
-    let new = try places.group(after: wanted ?? .maybe, bringing: nil, from: old)
-    try move(.visitor(visitor), at: event, from: old, to: new, in: change)
+    let new = try places.party(after: wanted ?? .maybe, bringing: nil, from: old)
+    try record(.visitor(visitor), at: event, from: old, to: new, in: change)
     change.notify(
       try hostRow["hosts"] as [User.ID],
       about: .guestAnswered(

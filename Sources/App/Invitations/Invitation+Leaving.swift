@@ -103,7 +103,7 @@ extension Guest {
       FROM sums
       WHERE e.id = sums.event_id
       RETURNING e.id, coalesce(sums.user_ids, '{}') AS user_ids, e.archived_at IS NULL AS is_live,
-        -- A group that waited may have been the one that did not fit.
+        -- A party that waited may have been the one that did not fit.
         sums.held_or_waited AND \(Event.Phase.isOpen("e")) AND e.waitlisted_count > 0
           AS frees_place
       """)
@@ -146,19 +146,19 @@ extension Invitation {
     case block
   }
 
-  /// Promotes after a guest's answer, if it may have freed places. A group that waited and leaves or shrinks may have
+  /// Promotes after a guest's answer, if it may have freed places. A party that waited and leaves or shrinks may have
   /// been the one that did not fit.
   ///
   /// - Parameter places: as they were before the answer.
   static func promoteWaiting(
-    at event: Event.ID, after old: Group, _ places: Event.Places, by cause: Cause, in change: Change
+    at event: Event.ID, after old: Party, _ places: Event.Places, by cause: Cause, in change: Change
   ) async throws {
     guard places.waiting > 0, old.status == .going || old.status == .waitlisted else { return }
     try await promoteWaiting(at: [event], by: cause, in: change)
   }
 
-  /// Gives the free places of events to the groups that have waited longest, up to the first group that does not fit.
-  /// Groups that are larger than the whole event are skipped. An event that is over promotes no one: a notice after the
+  /// Gives the free places of events to the parties that have waited longest, up to the first party that does not fit.
+  /// Parties that are larger than the whole event are skipped. An event that is over promotes no one: a notice after the
   /// event would be wrong. The caller holds the locks on the events.
   ///
   /// - Parameter cause: hosts are notified of promotions that they did not cause.
@@ -243,7 +243,7 @@ extension Invitation {
           SELECT id, user_id, answered_at, 1 + plus_ones AS places FROM event_guests
           WHERE event_id = e.id AND status = 'waitlisted' AND (e.capacity IS NULL OR plus_ones < e.capacity)
           ORDER BY answered_at, id
-          -- Each group needs a place at least, so a long list is read only as far as it can matter.
+          -- Each party needs a place at least, so a long list is read only as far as it can matter.
           LIMIT greatest(coalesce(e.capacity - e.going_count, e.waitlisted_count), 0)
         ) AS line
       ) AS first

@@ -6,10 +6,11 @@ struct Invitation: Sendable {
     case invited, going, maybe, declined, waitlisted
     /// Waits for a host's approval.
     case pending
+
+    /// The answers that a guest may give.
+    static let possibleAnswers = [going, maybe, declined]
   }
 
-  /// The answers that a guest may give.
-  static let answers: [Status] = [.going, .maybe, .declined]
   /// The maximum number of guests of one event.
   static let maximumGuests = 10_000
 
@@ -167,7 +168,7 @@ extension Invitation {
   /// - Parameters:
   ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
   ///   - host: the host who sets the answer, who may do so after the deadline.
-  /// - Throws: what ``Event/Places/group(after:bringing:from:isPast:isSetByHost:)`` throws.
+  /// - Throws: what ``Event/Places/party(after:bringing:from:isPast:isSetByHost:)`` throws.
   static func answer(
     _ answer: Status, plusOnes: Int? = nil, to event: Event.ID, by guest: User.ID, setBy host: Person? = nil,
     in change: Change
@@ -189,12 +190,12 @@ extension Invitation {
     let phase = try Event.Phase(row: eventRow)
     try phase.checkIsOpen()
     let title: String = try eventRow["title"]
-    let old = Group(status: try invitation["status"], plusOnes: try invitation["plus_ones"])
+    let old = Party(status: try invitation["status"], plusOnes: try invitation["plus_ones"])
     let places = try await Event.Places.read(eventRow, of: event, in: change)
-    let new = try places.group(
+    let new = try places.party(
       after: answer, bringing: plusOnes, from: old, isPast: phase.isPastAnswers, isSetByHost: host != nil)
     guard new != old else { return }
-    try Guest.move(.invitee(guest), at: event, from: old, to: new, in: change)
+    try Guest.record(.invitee(guest), at: event, from: old, to: new, in: change)
     change.notify(
       hosts,
       about: .invitationAnswered(

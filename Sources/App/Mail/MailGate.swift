@@ -44,7 +44,7 @@ struct MailGate: Sendable {
     case session
   }
 
-  enum Verdict: Sendable {
+  enum Decision: Sendable {
     case open(Pass)
     case held(Limit)
     /// The mailbox has opted out of such mails.
@@ -119,18 +119,18 @@ struct MailGate: Sendable {
   // MARK: Judging
 
   /// Decides about a mail, and counts it if it may leave. An attempt that was counted before may leave, and counts once.
-  func judge(_ attempt: Attempt, in database: Database) async throws -> Verdict {
-    let verdict = try await verdict(on: attempt, in: database)
-    guard attempt.counts else { return verdict }
-    switch verdict {
+  func judge(_ attempt: Attempt, in database: Database) async throws -> Decision {
+    let decision = try await decision(on: attempt, in: database)
+    guard attempt.counts else { return decision }
+    switch decision {
     case .open: admitted.increment(by: 1)
     case .optedOut: declined.increment(by: 1)
     case .held(let limit): held[limit]?.increment(by: 1)
     }
-    return verdict
+    return decision
   }
 
-  private func verdict(on attempt: Attempt, in database: Database) async throws -> Verdict {
+  private func decision(on attempt: Attempt, in database: Database) async throws -> Decision {
     if attempt.kind == .visitorConfirm, !mailsVisitors { return .held(.off) }
     let prints = Prints(attempt, optOuts.keys)
     let results = try await database.batch(
@@ -171,13 +171,13 @@ struct MailGate: Sendable {
 
   /// Judges, runs the change that queues the mail, and takes the attempt back if the change is refused.
   func passing<Value: Sendable>(
-    _ attempt: Attempt, in database: Database, _ change: (Verdict) async throws -> Value
+    _ attempt: Attempt, in database: Database, _ change: (Decision) async throws -> Value
   ) async throws -> Value {
-    let verdict = try await judge(attempt, in: database)
+    let decision = try await judge(attempt, in: database)
     do {
-      return try await change(verdict)
+      return try await change(decision)
     } catch let refusal as AppError {
-      if let pass = verdict.pass { try await takeBack(attempt, pass, in: database) }
+      if let pass = decision.pass { try await takeBack(attempt, pass, in: database) }
       throw refusal
     }
   }
@@ -213,7 +213,7 @@ struct MailGate: Sendable {
 
   private func judging(_ attempt: Attempt, _ prints: Prints) -> SQL {
     """
-    WITH verdict AS MATERIALIZED (
+    WITH decision AS MATERIALIZED (
       SELECT CASE
         \(attempt.budget == .stranger ? refusals(attempt, prints) : "")
         WHEN EXISTS (SELECT FROM mail_attempts WHERE \(own(attempt, prints))) THEN 'counted'
@@ -226,17 +226,17 @@ struct MailGate: Sendable {
       INSERT INTO mail_attempts (id, ordinal, budget, kind, mailbox, domain, network, site, subnet, host_id)
       SELECT \(attempt.id), \(Int32(clamping: attempt.ordinal)), \(attempt.budget), \(attempt.kind),
         \(prints.mailbox), \(prints.domain), \(prints.network), \(prints.site), \(prints.subnet), \(attempt.host)
-      FROM verdict
+      FROM decision
       WHERE word = 'open' AND \(attempt.counts)
       RETURNING asked_at
     ),
     -- The first request no longer takes it back.
     repeated AS (
       UPDATE mail_attempts SET asked_at = asked_at + interval '1 microsecond'
-      FROM verdict
+      FROM decision
       WHERE word = 'counted' AND \(own(attempt, prints))
     )
-    SELECT word, (SELECT asked_at FROM attempt) AS counted_at FROM verdict
+    SELECT word, (SELECT asked_at FROM attempt) AS counted_at FROM decision
     """
   }
 

@@ -64,11 +64,11 @@ public struct LoadSeed: Sendable {
       let own = (0..<Self.eventsEach).map { number * Self.eventsEach + $0 }
       guard let open = own.first(where: { event($0).plan.liveUntil > start }) else { continue }
       count += 1
-      let pass = try await dependencies.database.change {
+      let tokens = try await dependencies.database.change {
         try await Session.start(for: user, device: "load", from: nil, keys: dependencies.refreshTokenKeys, in: $0)
       }
       let token = try await dependencies.accessTokens.sign(
-        user: user, session: pass.token.session, epoch: pass.epoch)
+        user: user, session: tokens.refresh.session, epoch: tokens.epoch)
       lines += "\(user) \(eventID(open)) \(token)\n"
     }
     return lines

@@ -40,7 +40,7 @@ struct AccountRoutes {
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
-    return try await passing(email, context) { verdict in
+    return try await passing(email, context) { decision in
       try await dependencies.respond(to: context, at: [.user(me)]) {
         guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
         return user
@@ -48,7 +48,7 @@ struct AccountRoutes {
         // A spent code makes this a change, so that the response is stored.
         if confirmation != nil { change.noteQuietWrite() }
         try await confirmation?.spend(in: change)
-        try await User.edit(me, edit, verdict, by: session, keys: keys, in: change)
+        try await User.edit(me, edit, decision, by: session, keys: keys, in: change)
         guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
         return user
       } committed: {
@@ -61,7 +61,7 @@ struct AccountRoutes {
 
   /// Asks the gate about the mail to an address that the user has typed.
   private func passing(
-    _ email: EmailAddress?, _ context: Context, _ change: (MailGate.Verdict?) async throws -> Response
+    _ email: EmailAddress?, _ context: Context, _ change: (MailGate.Decision?) async throws -> Response
   ) async throws -> Response {
     guard let email else { return try await change(nil) }
     let recipient = try await MailToken.recipient(at: email, in: database)

@@ -6,11 +6,11 @@ extension User {
   ///
   /// - Parameters:
   ///   - edit: what the request sets.
-  ///   - verdict: on the mail to a new address.
+  ///   - decision: on the mail to a new address.
   /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, ``AppError/tooManyAttempts`` if the gate holds the
   ///   mail back, or ``AppError/sessionEnded`` if there is no account.
   static func edit(
-    _ id: ID, _ edit: Changes<Profile>, _ verdict: MailGate.Verdict?, by session: Session.ID, keys: SigningKeys,
+    _ id: ID, _ edit: Changes<Profile>, _ decision: MailGate.Decision?, by session: Session.ID, keys: SigningKeys,
     in change: Change
   ) async throws {
     // The row is locked before anything else is read: a change that befriends or invites this user waits, or is seen
@@ -37,14 +37,14 @@ extension User {
     if new.username.lowercasedASCII != old.username.lowercasedASCII {
       try await retire(old.username, for: new.username, of: id, in: change)
     }
-    if let email = new.newEmail { try await askForEmail(email, verdict, by: id, keys: keys, in: change) }
+    if let email = new.newEmail { try await askForEmail(email, decision, by: id, keys: keys, in: change) }
   }
 
   /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.
   /// A request for the current address cancels a pending change, and mails the link again if the address is unverified.
   /// The caller has locked the account.
   private static func askForEmail(
-    _ email: EmailAddress, _ verdict: MailGate.Verdict?, by id: ID, keys: SigningKeys, in change: Change
+    _ email: EmailAddress, _ decision: MailGate.Decision?, by id: ID, keys: SigningKeys, in change: Change
   ) async throws {
     let row = try await change.first(
       """
@@ -66,9 +66,9 @@ extension User {
       try MailToken.revoke([.verifyEmail], of: id, in: change)
     } else {
       // The user waits for the mail, and has to know that there is none. That a mailbox has opted out is not for others.
-      guard let verdict, !verdict.isHeld else { throw AppError.tooManyAttempts.waiting(3600) }
+      guard let decision, !decision.isHeld else { throw AppError.tooManyAttempts.waiting(3600) }
       let mailed = try MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
-      if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
+      if let pass = decision.pass { change.mail(.token(mailed, pass)) }
     }
     change.touch(.profile, of: id)
   }

@@ -103,8 +103,8 @@ extension Visitor {
       try await remove(where: "v.id = \(id)", by: found.isHidden ? .block : .visitor, in: change)
       return
     }
-    let group = found.visitor.group
-    if let own = found.own?.group, own.status != .invited, own != group {
+    let party = found.visitor.party
+    if let own = found.own?.party, own.status != .invited, own != party {
       // An event that no longer changes takes no decision.
       guard found.phase.isCurrent else {
         try await remove(where: "v.id = \(id)", by: .visitor, in: change)
@@ -114,11 +114,11 @@ extension Visitor {
       return change.notify(
         user,
         about: .answerProposed(
-          event, found.title, Proposal.ID(rawValue: id.rawValue), group.status,
-          with: group.plusOnes))
+          event, found.title, Proposal.ID(rawValue: id.rawValue), party.status,
+          with: party.plusOnes))
     }
-    try await found.move(in: change)
-    change.notify(user, about: .answerMerged(event, found.title, group.status, with: group.plusOnes))
+    try await found.merge(in: change)
+    change.notify(user, about: .answerMerged(event, found.title, party.status, with: party.plusOnes))
   }
 
   /// Makes a proposed answer the account's own, on behalf of the account. The hosts are notified.
@@ -129,13 +129,13 @@ extension Visitor {
       found.mayBeGuest
     else { throw AppError.proposalNotFound }
     try found.phase.checkIsNotOver()
-    try await found.move(in: change)
+    try await found.merge(in: change)
     guard let person = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(user)")
     else { throw AppError.sessionEnded }
-    let group = found.visitor.group
+    let party = found.visitor.party
     change.notify(
       found.hosts,
-      about: .invitationAnswered(event, found.title, by: try Person(row: person), group.status, with: group.plusOnes))
+      about: .invitationAnswered(event, found.title, by: try Person(row: person), party.status, with: party.plusOnes))
   }
 
   /// Refuses a proposed answer: the visitor's party leaves, and its places go to those who wait.
@@ -159,7 +159,7 @@ extension Visitor {
     /// Whether the account still has the address.
     let isOwner: Bool
     /// The account's invitation.
-    let own: (group: Invitation.Group, answeredAt: Timestamp?)?
+    let own: (party: Invitation.Party, answeredAt: Timestamp?)?
     let hosts: [User.ID]
     let isHidden: Bool
     let mayBeGuest: Bool
@@ -168,8 +168,8 @@ extension Visitor {
 
     /// Gives the visitor's answer to the account, and removes the visitor. The places of both are counted until then, so
     /// nothing is oversold. If both wait in the line, the earlier place stays.
-    func move(in change: Change) async throws {
-      let (id, event, group) = (visitor.id, visitor.event, visitor.group)
+    func merge(in change: Change) async throws {
+      let (id, event, party) = (visitor.id, visitor.event, visitor.party)
       // They have the name that was typed into the form, and not the account's.
       try Visitor.forgetNotices(about: [id], at: event, in: change)
       change.touch(.events, .invitations, of: user)
@@ -178,22 +178,22 @@ extension Visitor {
         try change.write(
           """
           INSERT INTO invitations (event_id, user_id, status, plus_ones, answered_at)
-          VALUES (\(event), \(user), \(group.status), \(Int32(group.plusOnes)), \(answeredAt))
+          VALUES (\(event), \(user), \(party.status), \(Int32(party.plusOnes)), \(answeredAt))
           """)
         return try change.write("UPDATE events SET visitor_count = visitor_count - 1 WHERE id = \(event)")
       }
-      let bothWait = own.group.status == .waitlisted && group.status == .waitlisted
+      let bothWait = own.party.status == .waitlisted && party.status == .waitlisted
       let at = bothWait ? min(answeredAt, own.answeredAt ?? answeredAt) : answeredAt
       try change.write(
         """
         UPDATE invitations
-        SET status = \(group.status), plus_ones = \(Int32(group.plusOnes)), answered_at = \(at)
+        SET status = \(party.status), plus_ones = \(Int32(party.plusOnes)), answered_at = \(at)
         WHERE event_id = \(event) AND user_id = \(user)
         """)
-      try change.write("UPDATE events SET \(own.group.counting(as: group)) WHERE id = \(event)")
+      try change.write("UPDATE events SET \(own.party.counting(as: party)) WHERE id = \(event)")
       // After the invitation has its new state: this promotes, if the two had more places than they keep.
       try await Visitor.leave(where: "v.id = \(id)", by: .visitor, in: change)
-      if phase.isCurrent, own.group.status == .going || own.group.status == .waitlisted {
+      if phase.isCurrent, own.party.status == .going || own.party.status == .waitlisted {
         try await Invitation.promoteWaiting(at: [event], by: .visitor, in: change)
       }
     }
@@ -239,7 +239,7 @@ extension Visitor {
     let isHidden = try rows[1].contains { try $0["is_hidden"] }
     let own = try rows[2].first.map {
       (
-        group: Invitation.Group(status: try $0["status"], plusOnes: try $0["plus_ones"]),
+        party: Invitation.Party(status: try $0["status"], plusOnes: try $0["plus_ones"]),
         answeredAt: try $0["answered_at"] as Timestamp?
       )
     }

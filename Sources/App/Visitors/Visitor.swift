@@ -19,7 +19,7 @@ struct Visitor: Sendable {
   let isUnsubscribed: Bool
   /// Whether an account with the address decides about the answer. Until then, the visitor cannot change it.
   let isProposed: Bool
-  let group: Invitation.Group
+  let party: Invitation.Party
   /// The answer that a pending visitor gets when a host approves.
   let wanted: Invitation.Status?
 
@@ -40,7 +40,7 @@ struct Visitor: Sendable {
     isConfirmed = try row["visitor_confirmed"]
     isUnsubscribed = try row["visitor_unsubscribed"]
     isProposed = try row["visitor_proposed"]
-    group = Invitation.Group(status: try row["visitor_status"], plusOnes: try row["visitor_plus_ones"])
+    party = Invitation.Party(status: try row["visitor_status"], plusOnes: try row["visitor_plus_ones"])
     wanted = try row["visitor_wanted"]
   }
 
@@ -48,8 +48,8 @@ struct Visitor: Sendable {
   ///
   /// - Parameter plusOnes: nil for any number.
   func says(_ answer: Invitation.Status, bringing plusOnes: Int?) -> Bool {
-    let said = wanted ?? (group.status == .waitlisted ? .going : group.status)
-    return said == answer && (plusOnes ?? group.plusOnes) == group.plusOnes
+    let said = wanted ?? (party.status == .waitlisted ? .going : party.status)
+    return said == answer && (plusOnes ?? party.plusOnes) == party.plusOnes
   }
 
   /// The event of a visitor.
@@ -94,11 +94,11 @@ extension Visitor {
   /// - Parameters:
   ///   - id: from the form's token.
   ///   - kid: the key for the visitor's tokens.
-  ///   - verdict: the gate's, on the mail to the draft's address.
+  ///   - decision: the gate's, on the mail to the draft's address.
   /// - Throws: the refusals of ``ShareLink/join(_:to:by:in:)`` and of ``Event/Places``.
   static func come(
     _ id: ID, _ draft: Draft, by link: (id: ShareLink.ID, kid: String), to event: Event.ID, kid: String,
-    _ verdict: MailGate.Verdict?, in change: Change
+    _ decision: MailGate.Decision?, in change: Change
   ) async throws {
     let eventRow = try await change.first(
       """
@@ -123,13 +123,13 @@ extension Visitor {
     if try linkRow["is_expired"] { throw AppError.linkExpired }
     try Event.Phase(row: eventRow).checkTakesVisitors()
     let places = try await Event.Places.read(eventRow, of: event, maxPlusOnes: shared.settings.maxPlusOnes, in: change)
-    let nothing = Invitation.Group(status: .invited, plusOnes: 0)
-    var group = try places.group(after: draft.answer, bringing: draft.plusOnes, from: nothing)
-    if shared.settings.approval { group.status = .pending }
+    let nothing = Invitation.Party(status: .invited, plusOnes: 0)
+    var party = try places.party(after: draft.answer, bringing: draft.plusOnes, from: nothing)
+    if shared.settings.approval { party.status = .pending }
     let recent = try VisitorNews.Recent(row: rows[3].first)
     let lapsesAt: SQL =
       draft.email == nil ? "NULL" : "clock_timestamp() + make_interval(secs => \(Double(confirmationTime)))"
-    let heldAt: SQL = draft.email != nil && verdict?.isHeld == true ? "clock_timestamp()" : "NULL"
+    let heldAt: SQL = draft.email != nil && decision?.isHeld == true ? "clock_timestamp()" : "NULL"
     try change.write(
       """
       INSERT INTO visitors (
@@ -137,14 +137,14 @@ extension Visitor {
         mails_asked, held_at, has_news
       )
       VALUES (
-        \(id), \(event), \(link.id), \(kid), \(draft.name), \(draft.email), \(group.status),
-        \(group.status == .pending ? draft.answer : nil), \(Int32(group.plusOnes)),
-        \(Guest.answeredAt(event, to: group.status)),
+        \(id), \(event), \(link.id), \(kid), \(draft.name), \(draft.email), \(party.status),
+        \(party.status == .pending ? draft.answer : nil), \(Int32(party.plusOnes)),
+        \(Guest.answeredAt(event, to: party.status)),
         \(lapsesAt), \(draft.email == nil ? 0 : 1 as Int32), \(heldAt), \(recent.waits)
       )
       """)
     try change.write(
-      "UPDATE events SET \(group.counting(times: 1)), visitor_count = visitor_count + 1 WHERE id = \(event)")
+      "UPDATE events SET \(party.counting(times: 1)), visitor_count = visitor_count + 1 WHERE id = \(event)")
     try change.write("UPDATE share_links SET joined_count = joined_count + 1 WHERE id = \(link.id)")
     change.touch(.events, ofUsersIn: Event.hosts(of: event))
     if total <= Event.maximumCounted {
@@ -152,8 +152,8 @@ extension Visitor {
     }
     let hosts: [User.ID] = try rows[2].map { try $0["user_id"] }
     try notify(
-      hosts, event, try eventRow["title"], id, draft.name, group, wanting: draft.answer, after: recent, in: change)
-    if draft.email != nil, let pass = verdict?.pass { change.mail(.visitorConfirm(id, pass)) }
+      hosts, event, try eventRow["title"], id, draft.name, party, wanting: draft.answer, after: recent, in: change)
+    if draft.email != nil, let pass = decision?.pass { change.mail(.visitorConfirm(id, pass)) }
   }
 
   private static func check(_ draft: Draft, _ link: ShareLink, total: Int) throws {
@@ -176,27 +176,27 @@ extension Visitor {
   ///   - host: the host who set the answer. Then the others are notified now.
   ///   - recent: if the answer waits, the visitor's row has its mark.
   static func notify(
-    _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
+    _ hosts: [User.ID], _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ party: Invitation.Party,
     wanting answer: Invitation.Status, by host: User.ID? = nil, after recent: VisitorNews.Recent, in change: Change
   ) throws {
     if host == nil {
       try VisitorNews.record(id, at: event, after: recent, in: change)
       if recent.waits { return }
     }
-    change.notify(hosts, about: notice(event, title, id, name, group, wanting: answer, by: host))
+    change.notify(hosts, about: notice(event, title, id, name, party, wanting: answer, by: host))
   }
 
   /// The notice to the hosts about a visitor. A visitor who declines needs no approval.
   static func notice(
-    _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ group: Invitation.Group,
+    _ event: Event.ID, _ title: String, _ id: ID, _ name: String, _ party: Invitation.Party,
     wanting answer: Invitation.Status, by host: User.ID? = nil
   ) -> Notice {
     let guest = Guest.ID(rawValue: id.rawValue)
-    let isRequest = group.status == .pending && answer != .declined
-    let status = group.status == .pending ? answer : group.status
+    let isRequest = party.status == .pending && answer != .declined
+    let status = party.status == .pending ? answer : party.status
     return isRequest
-      ? .approvalRequested(event, title, guest: guest, named: name, with: group.plusOnes)
-      : .guestAnswered(event, title, guest: guest, named: name, status, with: group.plusOnes, by: host)
+      ? .approvalRequested(event, title, guest: guest, named: name, with: party.plusOnes)
+      : .guestAnswered(event, title, guest: guest, named: name, status, with: party.plusOnes, by: host)
   }
 }
 
@@ -226,14 +226,14 @@ extension Visitor {
       VisitorNews.recent(at: event))
     guard let own = rows[0].first else { throw AppError.visitorNotFound }
     let visitor = try Visitor(row: own)
-    let old = visitor.group
+    let old = visitor.party
     let phase = try Event.Phase(row: row)
     if host == nil { try phase.checkTakesVisitors() } else { try phase.checkIsNotOver() }
     // Otherwise the account could accept something else than it has read.
     if visitor.isProposed { throw AppError.answerProposed }
     if host != nil, old.status == .pending { throw AppError.approvalPending }
     let places = try await Event.Places.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change)
-    var new = try places.group(after: answer, bringing: plusOnes, from: old)
+    var new = try places.party(after: answer, bringing: plusOnes, from: old)
     if old.status == .pending { new.status = .pending }
     guard new != old || visitor.wanted.map({ $0 != answer }) ?? false else { return }
     if old.status == .pending {
@@ -246,7 +246,7 @@ extension Visitor {
       try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
       Invitation.touchWhoSeesCounts(of: [event], in: change)
     } else {
-      try Guest.move(.visitor(id), at: event, from: old, to: new, in: change)
+      try Guest.record(.visitor(id), at: event, from: old, to: new, in: change)
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
     let recent = try VisitorNews.Recent(row: rows[2].first)
@@ -288,16 +288,16 @@ extension Visitor {
   ///
   /// - Parameter asked: how often it was asked before. If it was asked more often by now, nothing happens.
   static func askAgain(
-    _ id: ID, at event: Event.ID, after asked: Int, _ verdict: MailGate.Verdict, in change: Change
+    _ id: ID, at event: Event.ID, after asked: Int, _ decision: MailGate.Decision, in change: Change
   ) async throws {
     _ = try await lock(event, in: change)
     let updated = try await change.rows(
       """
       UPDATE visitors
-      SET mails_asked = mails_asked + 1, held_at = CASE WHEN \(verdict.isHeld) THEN clock_timestamp() END
+      SET mails_asked = mails_asked + 1, held_at = CASE WHEN \(decision.isHeld) THEN clock_timestamp() END
       WHERE id = \(id) AND event_id = \(event) AND confirmed_at IS NULL AND mails_asked = \(Int32(clamping: asked))
       """)
-    if updated.affected == 1, let pass = verdict.pass { change.mail(.visitorConfirm(id, pass)) }
+    if updated.affected == 1, let pass = decision.pass { change.mail(.visitorConfirm(id, pass)) }
   }
 
   /// Ends all mails to a visitor.

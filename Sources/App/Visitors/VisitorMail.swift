@@ -152,7 +152,7 @@ extension VisitorLetter {
       visitor = try Visitor(row: row)
       about = About(
         plan: try row["plan"], status: try row["status"], hosts: try row["hosts"],
-        answer: visitor.wanted ?? visitor.group.status, plusOnes: visitor.group.plusOnes)
+        answer: visitor.wanted ?? visitor.party.status, plusOnes: visitor.party.plusOnes)
       isOpen = try row["is_open"]
       isExpected = try row["is_expected"]
       lapsesAt = try row["lapses_at"]
@@ -168,8 +168,8 @@ extension VisitorLetter {
       case .confirm: false
       case .cancelled: about.status == .cancelled
       case .updated, .approved, .answerSet, .digest: isOpen
-      case .promoted: isOpen && visitor.group.status == .going
-      case .reminder: isOpen && visitor.group.status == .going && about.plan.startTime > now
+      case .promoted: isOpen && visitor.party.status == .going
+      case .reminder: isOpen && visitor.party.status == .going && about.plan.startTime > now
       }
     }
 
@@ -324,8 +324,8 @@ enum VisitorNews {
   }
 
   private static func notice(of visitor: Visitor, at event: Event.ID, _ title: String) -> Notice {
-    let answer = visitor.wanted ?? visitor.group.status
-    return Visitor.notice(event, title, visitor.id, visitor.name, visitor.group, wanting: answer)
+    let answer = visitor.wanted ?? visitor.party.status
+    return Visitor.notice(event, title, visitor.id, visitor.name, visitor.party, wanting: answer)
   }
 
   /// A condition on `visitors AS v`: those whose answers wait, and the one whose notification is replaced.

@@ -37,9 +37,9 @@ struct AnswerForm: Sendable {
   /// The form of a visitor's own page.
   init(of visitor: Visitor, maxPlusOnes: Int) {
     self.maxPlusOnes = maxPlusOnes
-    let shown = visitor.wanted ?? visitor.group.status
+    let shown = visitor.wanted ?? visitor.party.status
     answer = (shown == .waitlisted ? .going : shown).rawValue
-    plusOnes = "\(min(visitor.group.plusOnes, maxPlusOnes))"
+    plusOnes = "\(min(visitor.party.plusOnes, maxPlusOnes))"
   }
 
   /// Takes over what the reader has typed.
@@ -59,7 +59,7 @@ struct AnswerForm: Sendable {
     var rules = Fields(members)
     let draft = Visitor.Draft(
       name: token == nil ? "" : rules.required("name", .line(1...Self.longestName)),
-      answer: rules.required("answer", .word(of: Invitation.answers)),
+      answer: rules.required("answer", .word(of: Invitation.Status.possibleAnswers)),
       plusOnes: rules.optional("plusOnes", .integer(0...maxPlusOnes)) ?? 0, email: emailRead(from: &rules),
       needsEmail: mailsVisitors)
     for error in rules.errors { note(error) }
@@ -137,7 +137,7 @@ struct AnswerForm: Sendable {
 
   private var choices: [[String: Any]] {
     let words = ["going": "Yes, I am going", "maybe": "Maybe", "declined": "No, I cannot come"]
-    return Invitation.answers.map { choice in
+    return Invitation.Status.possibleAnswers.map { choice in
       ["choice": choice.rawValue, "words": words[choice.rawValue] ?? "", "isChosen": choice.rawValue == answer]
     }
   }

@@ -91,9 +91,9 @@ struct SharePageRoutes {
     from address: String
   ) async throws {
     let event = shared.event
-    func come(_ verdict: MailGate.Verdict?) async throws {
+    func come(_ decision: MailGate.Decision?) async throws {
       try await dependencies.change(at: [.event(event)]) {
-        try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, verdict, in: $0)
+        try await Visitor.come(id, draft, by: link, to: event, kid: tokens.page.kid, decision, in: $0)
       }
     }
     guard let email = draft.email else { return try await come(nil) }

@@ -108,7 +108,7 @@ struct VisitedEvent: Sendable {
     lapsesAt = try row["lapses_at"]
     // A visitor who accepts after declining is bound by the link again. See ``Event/Places``.
     maxPlusOnes =
-      try visitor.group.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.group.plusOnes)
+      try visitor.party.status == .declined ? row["link_plus_ones"] : max(row["link_plus_ones"], visitor.party.plusOnes)
   }
 
   var takesAnswers: Bool { facts.closed == nil && !visitor.isProposed }
@@ -127,7 +127,7 @@ struct VisitedEvent: Sendable {
     page.visitor = SharePage.Visitor(
       name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed, isHeld: isHeld,
       mustConfirm: isUnconfirmed && !isMailed, deadline: isUnconfirmed ? deadline : nil, mailsAsked: mailsAsked,
-      mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.group.status) != .declined,
+      mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.party.status) != .declined,
       maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
     if takesAnswers { page.form = form ?? self.form }
     return page
@@ -148,7 +148,7 @@ struct VisitedEvent: Sendable {
 
   /// The visitor's answer, in words.
   private var answer: String {
-    let plusOnes = visitor.group.plusOnes
+    let plusOnes = visitor.party.plusOnes
     let others = plusOnes == 0 ? "." : plusOnes == 1 ? ", with 1 other." : ", with \(plusOnes) others."
     func words(_ status: Invitation.Status) -> String {
       switch status {
@@ -159,7 +159,7 @@ struct VisitedEvent: Sendable {
       }
     }
     // Guests who decline need no approval.
-    guard let wanted = visitor.wanted, wanted != .declined else { return words(visitor.group.status) }
+    guard let wanted = visitor.wanted, wanted != .declined else { return words(visitor.party.status) }
     return "A host must approve your answer first: "
       + words(wanted).replacing("You are going", with: "you want to come").replacing("You might", with: "you might")
   }

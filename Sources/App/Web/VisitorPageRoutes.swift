@@ -80,9 +80,9 @@ struct VisitorPageRoutes {
   private func sendAgain(to visited: VisitedEvent, _ fields: JSON.Object, _ context: Context) async throws {
     let (visitor, asked) = (visited.visitor, visited.mailsAsked)
     guard visited.isUnconfirmed, let email = visitor.email, fields.field("asked") == "\(asked)" else { return }
-    func ask(_ verdict: MailGate.Verdict) async throws {
+    func ask(_ decision: MailGate.Decision) async throws {
       try await dependencies.change(at: [.event(visitor.event)]) {
-        try await Visitor.askAgain(visitor.id, at: visitor.event, after: asked, verdict, in: $0)
+        try await Visitor.askAgain(visitor.id, at: visitor.event, after: asked, decision, in: $0)
       }
     }
     // The link takes no more answers, so no host causes a mail.

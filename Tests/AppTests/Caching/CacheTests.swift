@@ -93,11 +93,11 @@ import Testing
     let now = stamp.adding(seconds: 1_000_000)
     for (offset, isFresh) in [(0, true), (1, false), (-1, false), (1_000_000, false)] {
       let text = Timestamp(microseconds: stamp.microseconds + Int64(offset)).rfc3339(microseconds: true)
-      #expect(Stamps.Claim(text).isFresh(at: stamp, now: now) == isFresh, "\(text)")
+      #expect(Stamps.Validator(text).isFresh(at: stamp, now: now) == isFresh, "\(text)")
     }
     // The same instant in another zone.
     let shifted = stamp.adding(seconds: 7200).rfc3339(microseconds: true).dropLast() + "+02:00"
-    #expect(Stamps.Claim(String(shifted)).isFresh(at: stamp, now: now))
+    #expect(Stamps.Validator(String(shifted)).isFresh(at: stamp, now: now))
   }
 
   @Test func `a phone's clock is trusted to a minute, and never in the future`() throws {
@@ -109,7 +109,7 @@ import Testing
       ("2026-05-01T20:30:00+02:00", true), ("2026-05-01T19:00:00Z", true), ("2026-05-01T19:00:01Z", false),
       ("2027-01-01T00:00:00Z", false),
     ] {
-      #expect(Stamps.Claim(text).isFresh(at: stamp, now: now) == isFresh, "\(text)")
+      #expect(Stamps.Validator(text).isFresh(at: stamp, now: now) == isFresh, "\(text)")
     }
   }
 

@@ -33,7 +33,7 @@ struct CodeRoutes {
   }
 
   private enum Outcome: Sendable {
-    case signedIn(User?, Session.Pass)
+    case signedIn(User?, Session.Tokens)
     case invalid
     /// The code proves nothing about the account, which has lost the address.
     case released
@@ -65,12 +65,12 @@ struct CodeRoutes {
         return .invalid
       }
       guard try await User.prove(by: redeemed, in: change) else { return .released }
-      let pass = try await Session.start(
+      let tokens = try await Session.start(
         for: user, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
-      return .signedIn(try await User.find(user, in: change), pass)
+      return .signedIn(try await User.find(user, in: change), tokens)
     }
     switch outcome {
-    case .signedIn(let account, let pass): return try await dependencies.signedIn(account, pass)
+    case .signedIn(let account, let tokens): return try await dependencies.loginResponse(account, tokens)
     case .invalid: throw AppError.invalidCode
     case .released: throw AppError.emailReleased
     }

@@ -20,15 +20,15 @@ struct ProviderRoutes {
     let identity = try await provider.verify(token, logger: context.logger)
     try await dependencies.throttle.count(.sessions(of: identity))
     let turns = try await Identity.accounts(of: identity, in: database).map(KeyedQueue.Key.user)
-    let (user, pass, isNew) = try await dependencies.change(at: turns) { change in
+    let (user, tokens, isNew) = try await dependencies.change(at: turns) { change in
       let (id, isNew) = try await Identity.signIn(identity, displayName: displayName, in: change)
-      let pass = try await Session.start(
+      let tokens = try await Session.start(
         for: id, device: body.device, from: dependencies.addressKeys.network(of: context.address),
         keys: dependencies.refreshTokenKeys, in: change)
-      return (try await User.find(id, in: change), pass, isNew)
+      return (try await User.find(id, in: change), tokens, isNew)
     }
     await keepGrant(body.authorizationCode, identity, logger: context.logger)
-    return try await dependencies.signedIn(user, pass, isNew: isNew)
+    return try await dependencies.loginResponse(user, tokens, isNew: isNew)
   }
 
   /// Called by Apple's server.

@@ -18,9 +18,9 @@ public struct Session: Sendable {
   static let maximumCount = 50
 
   /// The refresh token of a client, and the contents of its access tokens.
-  struct Pass: Sendable {
+  struct Tokens: Sendable {
     let user: User.ID
-    let token: RefreshToken
+    let refresh: RefreshToken
     /// The epoch in which the session started: see ``Session/endEveryones(in:)``.
     let epoch: Int
   }
@@ -54,7 +54,7 @@ public struct Session: Sendable {
   /// - Parameter network: the client's: see ``KnownNetwork``.
   static func start(
     for user: User.ID, device: String?, from network: Data?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
-  ) async throws -> Pass {
+  ) async throws -> Tokens {
     let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
     let results = try await change.pipeline(
       User.takingTurns(at: .sessions, by: user),
@@ -80,11 +80,11 @@ public struct Session: Sendable {
     if let network { try change.write(KnownNetwork.noting(network, of: user)) }
     let surplus: [ID] = try results[2].map { try $0[0] }
     if !surplus.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(surplus))")) }
-    return Pass(user: user, token: token, epoch: try row[0])
+    return Tokens(user: user, refresh: token, epoch: try row[0])
   }
 
   enum Rotation: Sendable {
-    case rotated(Pass)
+    case rotated(Tokens)
     /// Refused, and the session has ended. This is recorded even though the caller gets an error.
     case theft
     case ended
@@ -133,7 +133,7 @@ public struct Session: Sendable {
       nextParentBranch = shown.branch
     } else if (shown.counter, shown.branch) == (current.counter - 1, parentBranch) {
       if now < rotatedAt.adding(seconds: convergence) {
-        return .rotated(Pass(user: user, token: current, epoch: epoch))
+        return .rotated(Tokens(user: user, refresh: current, epoch: epoch))
       }
       next = RefreshToken(
         session: shown.session, counter: current.counter, branch: current.branch + 1, kid: keys.signing.kid)
@@ -151,7 +151,7 @@ public struct Session: Sendable {
       WHERE id = \(shown.session)
       """)
     if let network, try !row["is_noted"] { try change.write(KnownNetwork.noting(network, of: user)) }
-    return .rotated(Pass(user: user, token: next, epoch: epoch))
+    return .rotated(Tokens(user: user, refresh: next, epoch: epoch))
   }
 
   /// The sessions that can still be refreshed, newest first.

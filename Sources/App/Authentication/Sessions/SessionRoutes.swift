@@ -44,19 +44,19 @@ struct SessionRoutes {
     let attempt = MailGate.Attempt(
       id: idempotent?.attempt ?? UUID(), kind: .verifyEmail, mailbox: Mailbox(email), origin: context.address,
       budget: .stranger)
-    let registered = try await dependencies.mailGate.passing(attempt, in: database) { verdict in
-      try await database.change { change -> (User?, Session.Pass)? in
+    let registered = try await dependencies.mailGate.passing(attempt, in: database) { decision in
+      try await database.change { change -> (User?, Session.Tokens)? in
         if try await idempotent?.begin(in: change) != nil { return nil }
         let id = try await User.register(registration, in: change)
         try idempotent?.store(nil, of: id, in: change)
         let mailed = try MailToken.issue(.verifyEmail, email: email, for: id, keys: keys, in: change)
-        if let pass = verdict.pass { change.mail(.token(mailed, pass)) }
-        let pass = try await Session.start(
+        if let pass = decision.pass { change.mail(.token(mailed, pass)) }
+        let tokens = try await Session.start(
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
-        return (try await User.find(id, in: change), pass)
+        return (try await User.find(id, in: change), tokens)
       }
     }
-    if let (user, pass) = registered { return try await dependencies.signedIn(user, pass, status: .created) }
+    if let (user, tokens) = registered { return try await dependencies.loginResponse(user, tokens, status: .created) }
     guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }
     return try await logInAgain(first, password, device, context)
   }
@@ -96,13 +96,13 @@ struct SessionRoutes {
       guard let (id, hash) = found else { throw AppError.wrongCredentials }
       // If there is no capacity to hash it now, a later login upgrades it.
       let upgraded: String? = if passwords.needsUpgrade(hash) { try? await passwords.hash(password) } else { nil }
-      let started = try await dependencies.change(at: [.user(id)]) { change -> (User?, Session.Pass)? in
+      let started = try await dependencies.change(at: [.user(id)]) { change -> (User?, Session.Tokens)? in
         guard try await User.keep(passwordHash: hash, upgradedTo: upgraded, of: id, in: change) else { return nil }
-        let pass = try await Session.start(
+        let tokens = try await Session.start(
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
-        return (try await User.find(id, in: change), pass)
+        return (try await User.find(id, in: change), tokens)
       }
-      if let (user, pass) = started { return try await dependencies.signedIn(user, pass, status: status) }
+      if let (user, tokens) = started { return try await dependencies.loginResponse(user, tokens, status: status) }
     }
   }
 
@@ -111,7 +111,7 @@ struct SessionRoutes {
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
-    let rotated = try await dependencies.change(at: [.session(shown.session)]) { change -> (User?, Session.Pass)? in
+    let rotated = try await dependencies.change(at: [.session(shown.session)]) { change -> (User?, Session.Tokens)? in
       let network = dependencies.addressKeys.network(of: context.address)
       guard case .rotated(let next) = try await Session.rotate(shown, from: network, keys: keys, in: change) else {
         return nil
@@ -119,7 +119,7 @@ struct SessionRoutes {
       return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
-    return try await dependencies.signedIn(user, next)
+    return try await dependencies.loginResponse(user, next)
   }
 
   @Sendable func logout(_ request: Request, _ context: Context) async throws -> Response {
@@ -186,21 +186,22 @@ extension Dependencies {
   /// - Parameters:
   ///   - user: read in the transaction of the change. An error after the commit would say that nothing was changed.
   ///   - isNew: whether this request created the account; nil if the client knows.
-  func signedIn(
-    _ user: User?, _ pass: Session.Pass, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
+  func loginResponse(
+    _ user: User?, _ tokens: Session.Tokens, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
   ) async throws -> Response {
     guard let user else { throw AppError.sessionEnded }
-    let accessToken = try await accessTokens.sign(user: user.id, session: pass.token.session, epoch: pass.epoch)
-    let tokens = SignedInResponse(
-      user: user, accessToken: accessToken, refreshToken: try pass.token.signed(with: configuration.refreshTokenKeys),
+    let accessToken = try await accessTokens.sign(user: user.id, session: tokens.refresh.session, epoch: tokens.epoch)
+    let content = LoginResponse(
+      user: user, accessToken: accessToken,
+      refreshToken: try tokens.refresh.signed(with: configuration.refreshTokenKeys),
       expiresIn: accessTokens.lifetime, isNew: isNew)
-    var response = Response.json(tokens, status: status)
+    var response = Response.json(content, status: status)
     response.headers[.cacheControl] = "no-store"
     return response
   }
 }
 
-private struct SignedInResponse: JSONWritable {
+private struct LoginResponse: JSONWritable {
   let user: User
   let accessToken: String
   let refreshToken: String

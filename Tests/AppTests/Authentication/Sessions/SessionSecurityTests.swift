@@ -132,7 +132,7 @@ import Testing
       // A session from before the rotation: its next token has the new key.
       let (user, oldKeys) = (ana.userID, try SigningKeys(TestApp.refreshTokenKeys))
       let before = try await app.service.change {
-        try await Session.start(for: user, device: nil, from: nil, keys: oldKeys, in: $0).token
+        try await Session.start(for: user, device: nil, from: nil, keys: oldKeys, in: $0).refresh
       }
       let text = try before.signed(with: oldKeys)
       #expect(try await ana.refresh(text).status == 200)

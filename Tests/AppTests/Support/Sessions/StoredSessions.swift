@@ -9,7 +9,7 @@ struct StoredSessions: RefreshMachine {
 
   func logIn(at now: Timestamp, keys: SigningKeys) async throws -> RefreshToken {
     try await database.change {
-      try await Session.start(for: user, device: nil, from: nil, keys: keys, now: now, in: $0).token
+      try await Session.start(for: user, device: nil, from: nil, keys: keys, now: now, in: $0).refresh
     }
   }
 
@@ -18,7 +18,7 @@ struct StoredSessions: RefreshMachine {
       try await Session.rotate(token, from: nil, keys: keys, now: now, in: $0)
     }
     switch rotation {
-    case .rotated(let next) where next.user == user: return .given(next.token)
+    case .rotated(let next) where next.user == user: return .given(next.refresh)
     case .rotated(let next): throw RefreshViolation(kind: .unlikeTheModel, description: "belongs to \(next.user)")
     case .theft: return .theft
     case .ended: return .ended

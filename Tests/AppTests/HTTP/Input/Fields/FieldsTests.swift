@@ -38,7 +38,7 @@ import Testing
       _ = $0.optional("half", .number(0...1))
       _ = $0.optional("when", .time)
       let _: User.ID? = $0.optional("who", .id())
-      _ = $0.optional("word", .word(of: Invitation.answers))
+      _ = $0.optional("word", .word(of: Invitation.Status.possibleAnswers))
       _ = $0.required("missing", .text(1...5))
       _ = $0.optional("absent", .text(1...5))
     }
