@@ -130,7 +130,7 @@ extension Operation.Body {
 /// `enum Operation` of the service.
 func operationsFile(_ operations: [Operation]) -> String {
   var text = SwiftText()
-  text.line("import HTTPTypes")
+  text.line("import HTTPServer")
   text.line("import Postgres")
   text.blank()
   text.documentation("The operations of the service: one method of one path each.")

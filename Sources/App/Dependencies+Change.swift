@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// Changes in turn. A write waits for its turn at the rows that others also change, before it takes a connection.

@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import Foundation
+import HTTPServer
 import Logging
 import Postgres
 

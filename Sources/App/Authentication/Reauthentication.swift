@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The credential that a user presents before a risky change, so that the account's owner makes it, and not someone

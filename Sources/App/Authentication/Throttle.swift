@@ -1,3 +1,4 @@
+import HTTPServer
 import Postgres
 
 /// Slows down callers that repeatedly fail to authenticate, for example with a password. After a few failures, each

@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 struct CacheRoutes {
@@ -251,7 +249,7 @@ extension Request {
   func unlessUnchanged(
     _ collection: Collection?, of user: User.ID, in database: Database, _ body: () async throws -> Response
   ) async throws -> Response {
-    guard let collection, headers[.ifNoneMatch] != nil, uri.queryParameters["cursor"] == nil,
+    guard let collection, headers[.ifNoneMatch] != nil, uri.queryParameter("cursor") == nil,
       let stamp = try await Stamps.read(collection, of: user, in: database), alreadyHas(Stamp(stamp).eTag)
     else { return try await body() }
     return Response(status: .notModified, headers: [.eTag: Stamp(stamp).eTag])

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import Logging
 import Postgres
 
@@ -221,11 +222,20 @@ extension MusterConfiguration {
   private static func certificate(_ variables: Variables) throws -> ServerCertificate? {
     switch (try variables.text(names.tlsCertificate), try variables.text(names.tlsKey)) {
     case (nil, nil): return nil
-    case (let certificate?, let key?): return try ServerCertificate(certificateFile: certificate, keyFile: key)
+    case (let certificate?, let key?): return try readCertificate(certificate, key)
     case (nil, _):
       throw Problem("\(names.tlsCertificate.name) is not set: \(names.tlsKey.name) requires it")
     case (_, nil):
       throw Problem("\(names.tlsKey.name) is not set: \(names.tlsCertificate.name) requires it")
+    }
+  }
+
+  private static func readCertificate(_ certificateFile: String, _ keyFile: String) throws -> ServerCertificate {
+    let names = ServerCertificate.Names(certificate: names.tlsCertificate.name, key: names.tlsKey.name)
+    do throws(ServerCertificate.Problem) {
+      return try ServerCertificate(certificateFile: certificateFile, keyFile: keyFile, names: names)
+    } catch {
+      throw Problem(error.description)
     }
   }
 }

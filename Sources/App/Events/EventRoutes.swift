@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
 struct EventRoutes {

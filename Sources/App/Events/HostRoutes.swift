@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 
 struct HostRoutes {
   let dependencies: Dependencies

@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Postgres
 
 struct FriendRoutes {

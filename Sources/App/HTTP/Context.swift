@@ -1,13 +1,13 @@
-import Synchronization
 import Foundation
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import Logging
-import NIOCore
 import Postgres
+import Synchronization
 
-public struct Context: RequestContext {
-  public var coreContext: CoreRequestContextStorage
+/// A request's facts besides its head and body.
+struct Context: Sendable {
+  /// The parameters in the path.
+  var parameters = Parameters()
   /// Nil if the path or its method does not exist.
   var endpoint: Endpoint?
   /// Sent back as `X-Request-Id`, and part of every problem and log line.
@@ -18,27 +18,23 @@ public struct Context: RequestContext {
   /// Shared by the copies of this context, so that the outermost middleware knows the caller.
   private let admission = Admission()
   /// ``address`` is computed from this and the next two properties. Nil for a request without a connection.
-  let channel: (any Channel)?
+  let peer: Peer?
   var trustedProxies = TrustedProxies()
   var forwardedFor: [String] = []
   /// Set for a write with an `Idempotency-Key`.
   var idempotent: IdempotentRequest?
 
-  public init(source: ApplicationRequestContextSource) {
-    coreContext = CoreRequestContextStorage(source: source)
-    channel = source.channel
-    unnamedLogger = source.logger
-  }
-
-  /// For a request of this process to itself.
-  init(logger: Logger) {
-    coreContext = CoreRequestContextStorage(source: WithoutConnection(logger: logger))
-    channel = nil
+  /// - Parameter peer: nil for a request of this process to itself.
+  init(peer: Peer? = nil, logger: Logger) {
+    self.peer = peer
     unnamedLogger = logger
   }
 
-  private struct WithoutConnection: RequestContextSource {
-    let logger: Logger
+  /// The client's address: the peer of the connection, or the address that trusted proxies report.
+  var address: String {
+    // A closed connection has no address.
+    guard let address = peer?.address else { return "unknown" }
+    return trustedProxies.client(behind: address, forwardedFor: forwardedFor).description
   }
 
   var caller: AccessTokens.Caller? { admission.state.withLock { $0.caller } }
@@ -55,7 +51,7 @@ public struct Context: RequestContext {
   }
 
   /// Adds the request's id to each line. Made on demand, because most requests log nothing.
-  public var logger: Logger {
+  var logger: Logger {
     var logger = unnamedLogger
     logger[metadataKey: "request"] = "\(requestID)"
     if let trace { logger[metadataKey: "trace"] = "\(trace.id)" }

@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// The health checks for load balancers, and the OpenAPI document.
@@ -24,7 +22,7 @@ struct HealthRoutes {
     init(_ type: String, _ text: String) {
       self.type = type
       bytes = ByteBuffer(string: text)
-      packed = Compression.gzip(bytes, level: 9)
+      packed = bytes.gzipped(level: 9)
     }
   }
 
@@ -79,7 +77,7 @@ struct HealthRoutes {
 
   private func show(_ document: Document, for request: Request) -> Response {
     var response = Response(
-      status: .ok, headers: [.contentType: document.type], body: ResponseBody(byteBuffer: document.bytes))
+      status: .ok, headers: [.contentType: document.type], body: ResponseBody(document.bytes))
     if request.takesGzip, let packed = document.packed { response.pack(packed) }
     return response
   }

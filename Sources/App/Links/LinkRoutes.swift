@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The share links of events, for their hosts, and joining through a link.

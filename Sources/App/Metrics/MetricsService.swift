@@ -1,7 +1,6 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Logging
-import NIOCore
 import Postgres
 import ServiceLifecycle
 
@@ -38,14 +37,14 @@ private struct MetricsService: Service {
   }
 
   func run() async throws {
-    let router = Router(context: BasicRequestContext.self)
-    router.get("metrics", use: respond)
     // A gate of its own: clients of the API cannot keep Prometheus out.
-    let gate = ConnectionGate(limit: 64, limitPerAddress: 0, metrics: MetricsRegistry())
-    let server = makeServer(responder: router.buildResponder(), host: host, port: port, gate: gate, logger: logger) {
-      [logger, host] port in
+    let gate = ConnectionGate(limit: 64)
+    let server = Server(host: host, port: port, gate: gate, logger: logger) { [logger, host] port in
       let name = host.contains(":") ? "[\(host)]" : host
       logger.info("metrics", metadata: ["address": "http://\(name):\(port)/metrics"])
+    } responder: { request, _ in
+      guard request.method == .get, request.uri.path == "/metrics" else { return Response(status: .notFound) }
+      return await text()
     }
     do {
       try await server.run()
@@ -58,7 +57,7 @@ private struct MetricsService: Service {
     }
   }
 
-  @Sendable private func respond(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func text() async -> Response {
     var text = MetricsText()
     metrics.write(to: &text)
     writeProcess(to: &text)
@@ -67,7 +66,7 @@ private struct MetricsService: Service {
     await writeOptOuts(to: &text)
     return Response(
       status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8", .cacheControl: "no-store"],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: text.text)))
+      body: ResponseBody(ByteBuffer(string: text.text)))
   }
 
   private func writeProcess(to text: inout MetricsText) {

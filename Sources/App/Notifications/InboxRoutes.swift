@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The inbox, its read marks, and the notification preferences.

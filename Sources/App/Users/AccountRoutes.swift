@@ -1,7 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import Logging
 import Postgres
 
@@ -101,7 +99,7 @@ struct AccountRoutes {
       body: ResponseBody { [comment = SQL.comment] writer in
         do {
           try await GlobalPool.run {
-            try await SQL.$comment.withValue(comment) { try await export.write(to: &writer) }
+            try await SQL.$comment.withValue(comment) { try await export.write(to: writer) }
           }
         } catch let error as PostgresError {
           // It is too late for an error response: the connection is closed before the end of the document.

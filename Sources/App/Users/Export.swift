@@ -1,5 +1,4 @@
-import HummingbirdCore
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Everything stored about one user, as a JSON document that is generated while it is sent. It is read in pages, and
@@ -30,7 +29,7 @@ struct Export: Sendable {
   /// Sends the document, page by page, as fast as the client takes it.
   ///
   /// - Throws: ``AppError/sessionEnded``, before the end of the document, if the account was deleted meanwhile.
-  @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
+  @concurrent func write(to writer: any ResponseBodyWriter) async throws {
     var bytes = ByteBuffer(string: #"{"exportedAt":"\#(Timestamp.now().rfc3339())","profile":\#(profile)"#)
     for section in Section.all {
       bytes.writeString(",\"\(section.name)\":[")
@@ -57,7 +56,7 @@ struct Export: Sendable {
     place.end()
     bytes.writeString("}")
     try await writer.write(bytes)
-    try await writer.finish(nil)
+    writer.finish()
   }
 }
 

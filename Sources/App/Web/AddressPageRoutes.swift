@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The pages behind the links of mails about an account's address. They say what a click will end. Only POST writes.

@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 /// The files in `/.well-known/`.
 struct AppLinkRoutes {

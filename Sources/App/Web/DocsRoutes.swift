@@ -1,9 +1,7 @@
 import Crypto
 import Foundation
 import HTML
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Synchronization
 
 /// The page at `/docs`.
@@ -27,7 +25,7 @@ final class DocsRoutes: Sendable {
       .contentSecurityPolicy: DocsPage.contentSecurityPolicy,
     ]
     if request.alreadyHas(page.eTag) { return Response(status: .notModified, headers: headers) }
-    var response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: page.bytes))
+    var response = Response(status: .ok, headers: headers, body: ResponseBody(page.bytes))
     if let packed = page.packed, request.takesGzip { response.pack(packed) }
     return response
   }
@@ -52,7 +50,7 @@ private struct DocsPage: Sendable {
   init(baseURL: String) {
     let html = Resources.docsPage.replacing(Self.placeholder, with: baseURL.htmlEscaped)
     bytes = ByteBuffer(string: html)
-    packed = Compression.gzip(bytes, level: 9)
+    packed = bytes.gzipped(level: 9)
     eTag = "\"\(Data(SHA256.hash(data: Data(html.utf8)).prefix(18)).base64EncodedString())\""
   }
 }

@@ -1,6 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The form that reports the event of a share link to the operators.

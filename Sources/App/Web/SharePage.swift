@@ -1,10 +1,8 @@
 import Crypto
 import Foundation
 import HTML
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Mustache
-import NIOCore
 
 /// The page of a share link, and a visitor's own page. `share.mustache` uses the names of these properties. It has no
 /// scripts, and needs nothing but itself.
@@ -138,7 +136,7 @@ extension Response {
         .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
         .contentSecurityPolicy: SharePage.contentSecurityPolicy, HTTPField.Name("X-Robots-Tag")!: "noindex",
       ],
-      body: ResponseBody(byteBuffer: try page.html()))
+      body: ResponseBody(try page.html()))
   }
 
   /// Leads from one page to another one, so that reloading sends no form again. The path is relative, and so leads to

@@ -1,6 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// The pages of share links, for anyone who has the link.

@@ -1,7 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// The pages of visitors, for those who have the link: the visitor, after sending the form of a share link or by mail.
@@ -163,7 +161,7 @@ struct VisitorPageRoutes {
     if request.alreadyHas(calendar.eTag) { return Response(status: .notModified, headers: headers) }
     headers[.contentType] = "text/calendar; charset=utf-8"
     return Response(
-      status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: calendar.bytes)))
+      status: .ok, headers: headers, body: ResponseBody(ByteBuffer(bytes: calendar.bytes)))
   }
 
   // MARK: Reading

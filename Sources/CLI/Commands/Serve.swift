@@ -1,6 +1,7 @@
 import App
 import ArgumentParser
 import Foundation
+import HTTPServer
 import Logging
 import ServiceLifecycle
 import UnixSignals

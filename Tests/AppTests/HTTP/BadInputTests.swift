@@ -1,8 +1,8 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Postgres
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -139,7 +139,7 @@ import Testing
   /// Bodies with the same text that no route takes, with their type and coding.
   private func foreign(_ text: String, _ type: String) throws -> [(body: [UInt8], type: String, coding: String?)] {
     let plain = Array(text.utf8)
-    let packed = Array(try #require(Compression.gzip(ByteBuffer(string: text))).readableBytesView)
+    let packed = Array(try #require(ByteBuffer(string: text).gzipped()).readableBytesView)
     let big = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
     let little = text.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
     return [

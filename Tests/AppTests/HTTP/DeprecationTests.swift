@@ -1,5 +1,5 @@
 import AsyncHTTPClient
-import Hummingbird
+import HTTPServer
 import NIOHTTP1
 import Postgres
 import Testing
@@ -12,27 +12,21 @@ import Testing
       since: try #require(Timestamp(rfc3339: "2026-05-01T00:00:00Z")),
       sunset: try #require(Timestamp(rfc3339: "2027-06-01T00:00:00Z")))
     let metrics = MetricsRegistry()
-    let old = CallbackResponder<Context> { _, context in
+    let old: Handler = { _, context in
       guard context.parameters.get("id") == "1" else { throw AppError.eventNotFound }
       return .noContent
     }
-    let new = CallbackResponder<Context> { _, _ in .noContent }
+    let new: Handler = { _, _ in .noContent }
     let endpoints =
-      [.get, .head].map { Endpoint($0, "/old/{id}", old, metrics: metrics, deprecation: deprecation) }
-      + [Endpoint(.post, "/old/{id}", new, metrics: metrics), Endpoint(.get, "/new", new, metrics: metrics)]
+      [.get, .head].map { Endpoint($0, "/old/{id}", metrics: metrics, deprecation: deprecation, old) }
+      + [Endpoint(.post, "/old/{id}", metrics: metrics, new), Endpoint(.get, "/new", metrics: metrics, new)]
     let responder = Envelope(
       routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: metrics),
       log: RequestLog(all: false, addresses: false), trustedProxies: TrustedProxies(),
       publicURL: PublicURL("http://muster.test"), cors: nil)
-    let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: metrics)
-    try await serving(
-      logger: .quiet,
-      service: {
-        makeServer(
-          responder: responder, host: "127.0.0.1", port: 0, gate: gate, logger: .quiet,
-          onServerRunning: $0)
-      }
-    ) { port in
+    try await serving({ request, peer in
+      try await responder.respond(to: request, context: Context(peer: peer, logger: .quiet))
+    }) { port in
       for (method, path, status, isDeprecated) in [
         ("GET", "old/1", 204, true), ("HEAD", "old/1", 204, true), ("GET", "old/2", 404, true),
         ("POST", "old/1", 204, false), ("GET", "new", 204, false), ("GET", "nowhere", 404, false),

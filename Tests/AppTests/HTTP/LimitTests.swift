@@ -1,7 +1,7 @@
 import Foundation
-import Hummingbird
-import TestSupport
+import HTTPServer
 import Testing
+import TestSupport
 
 @testable import App
 

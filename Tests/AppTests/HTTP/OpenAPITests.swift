@@ -1,5 +1,5 @@
 import Foundation
-import HTTPTypes
+import HTTPServer
 import Postgres
 import Testing
 import Yams

@@ -1,8 +1,7 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import TestSupport
+import HTTPServer
 import Testing
+import TestSupport
 
 @testable import App
 

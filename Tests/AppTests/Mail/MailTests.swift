@@ -1,12 +1,11 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Logging
 import NIOCore
 import Postgres
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 

@@ -1,12 +1,12 @@
 import AsyncHTTPClient
 import Foundation
-import HTTPTypes
+import HTTPServer
 import Metrics
 import NIOCore
 import NIOHTTP1
 import Postgres
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 

@@ -1,6 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// Routes to sign in with a mailed code, which are open to everyone.

@@ -1,5 +1,5 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Postgres
 
 /// Routes to change and reset the password, and to verify an address. The last two use mailed tokens.

@@ -1,8 +1,7 @@
 import AsyncHTTPClient
 import Foundation
-import Hummingbird
+import HTTPServer
 import JWTKit
-import NIOCore
 import NIOHTTP1
 import Postgres
 
@@ -55,7 +54,7 @@ struct AppleGrants: Sendable {
     var request = HTTPClientRequest(url: url)
     request.method = .POST
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
-    request.body = .bytes(ByteBuffer(string: try Self.encoded(form)))
+    request.body = .bytes(ByteBuffer(string: Self.encoded(form)))
     let response = try await client.response(to: request, within: limit)
     guard response.status == 200 else {
       var word = ""
@@ -69,9 +68,11 @@ struct AppleGrants: Sendable {
     return response
   }
 
-  private static func encoded(_ form: [String: String]) throws -> String {
-    // The encoder leaves a plus as it is, but form parsers read it as a space.
-    try URLEncodedFormEncoder().encode(form).replacing("+", with: "%2B")
+  private static func encoded(_ form: [String: String]) -> String {
+    var parts = URLComponents()
+    parts.queryItems = form.map { URLQueryItem(name: $0, value: $1) }
+    // URLs may have a plus, but form parsers read it as a space.
+    return (parts.percentEncodedQuery ?? "").replacing("+", with: "%2B")
   }
 
   private struct SecretClaims: JWTPayload {

@@ -1,5 +1,5 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Logging
 import Postgres
 

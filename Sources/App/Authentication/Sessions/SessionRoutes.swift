@@ -1,7 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Routes to register, log in and refresh, which are open to everyone, and to manage sessions.
@@ -15,7 +13,7 @@ struct SessionRoutes {
   @Sendable func register(_ request: Request, _ context: Context) async throws -> Response {
     var request = request
     let body = try await request.bytes(upTo: Request.maximumBody, else: .bodyTooLarge)
-    request.body = RequestBody(buffer: body)
+    request.body = RequestBody(body)
     let new = try await request.read { fields in
       let new = Body.Registration(&fields)
       let owner = Passwords.Owner(username: new.username, displayName: new.displayName, email: new.email.text)

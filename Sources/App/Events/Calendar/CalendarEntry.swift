@@ -1,7 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// One event as a VEVENT (RFC 5545). Calendars that read it again update their copy: the UID stays, and SEQUENCE counts
@@ -125,7 +123,7 @@ extension Response {
         .contentDisposition: "attachment; filename=\"event-\(event.id).ics\"",
         .cacheControl: "no-store",
       ],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: EventCalendar(event: event, now: .now(), zones: zones).bytes)))
+      body: ResponseBody(ByteBuffer(bytes: EventCalendar(event: event, now: .now(), zones: zones).bytes)))
   }
 }
 

@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Routes to make and revoke the link to the user's calendar feed, and the feed itself.
@@ -55,7 +53,7 @@ struct CalendarRoutes {
     var headers = Self.headers(feed.tag)
     headers[.contentType] = "text/calendar; charset=utf-8"
     return Response(
-      status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: feed.bytes)))
+      status: .ok, headers: headers, body: ResponseBody(ByteBuffer(bytes: feed.bytes)))
   }
 
   private static func headers(_ tag: CalendarFeed.Tag) -> HTTPFields {

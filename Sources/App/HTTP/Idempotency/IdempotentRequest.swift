@@ -1,9 +1,6 @@
 import Crypto
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// A write with an `Idempotency-Key`. Sent again within 24 hours, it gets the first response and has no second effect.
@@ -161,14 +158,13 @@ struct IdempotentRequest: Sendable {
       response.headers[.eTag] = current.headers[.eTag]
       response.body = current.body
     } else if !body.isEmpty {
-      response.body = ResponseBody(byteBuffer: ByteBuffer(string: body))
+      response.body = ResponseBody(ByteBuffer(string: body))
     }
     return response
   }
 
   private func sealed(_ response: Response) async throws -> Data {
-    let body = BodyCollector()
-    try await response.body.write(body)
+    let body = try await response.body.collect()
     var json = JSONWriter()
     json.raw("[\(response.status.code),")
     json.object { json in
@@ -177,7 +173,7 @@ struct IdempotentRequest: Sendable {
       }
     }
     json.raw(",")
-    json.string(body.text)
+    json.string(String(buffer: body))
     json.raw("]")
     return try Sealed(json.text, label: Self.label, keys: keys).bytes
   }
@@ -197,17 +193,6 @@ struct IdempotentRequest: Sendable {
       "idempotency_keys", key: "digest", by: "created_at",
       upTo: "now() - make_interval(secs => \(Double(lifetime)))", atMost: limit)
   }
-}
-
-/// Collects a response's body, which must be UTF-8.
-private final class BodyCollector: ResponseBodyWriter {
-  private(set) var text = ""
-
-  func write(_ buffer: ByteBuffer) {
-    text += String(buffer: buffer)
-  }
-
-  func finish(_ trailingHeaders: HTTPFields?) {}
 }
 
 extension Request {

@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 /// The entity tags that an `If-Match` or `If-None-Match` lists (RFC 9110, section 8.8.3).
 ///

@@ -1,7 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 
 extension Request {
   /// Names of UTF-8, and of ASCII, which is a part of it.

@@ -1,6 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 extension Request {
   /// The maximum length of a form, in bytes. All forms that a page can send are shorter.

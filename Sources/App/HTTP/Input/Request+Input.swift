@@ -1,9 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
-import NIOCore
-import NIOHTTP1
+import HTTPServer
 
 extension Request {
   static let maximumBody = 64 << 10
@@ -40,18 +36,8 @@ extension Request {
   /// limit. Waits for the end of the request: without it, a stream of HTTP/2 may still fail.
   func bytes(upTo limit: Int, else refusal: AppError) async throws -> ByteBuffer {
     if let length = headers.value(of: .contentLength).flatMap({ Int($0) }), length > limit { throw refusal }
-    var (parts, bytes) = (body.makeAsyncIterator(), ByteBuffer())
-    do {
-      while let part = try await parts.next() {
-        guard bytes.readableBytes + part.readableBytes <= limit else { throw refusal }
-        if bytes.readableBytes == 0 { bytes = part } else { bytes.writeImmutableBuffer(part) }
-      }
-      return bytes
-    } catch let error where error is HTTPParserError || error is CancellationError || error is AppError {
-      throw error
-    } catch {
-      throw ConnectionLost()
-    }
+    guard let bytes = try await body.collect(upTo: limit) else { throw refusal }
+    return bytes
   }
 
   private static func isJSON(_ contentType: String) -> Bool {
@@ -74,18 +60,6 @@ extension Request {
     let value = body(&fields)
     fields.refuseStrays()
     guard fields.errors.isEmpty else { throw AppError.invalid(fields.errors) }
-    return value
-  }
-}
-
-extension HTTPFields {
-  /// The same as the subscript, at a fraction of its cost if there is at most one such field.
-  func value(of name: HTTPField.Name) -> String? {
-    var value: String?
-    for field in self where field.name == name {
-      if value != nil { return self[name] }
-      value = field.value
-    }
     return value
   }
 }

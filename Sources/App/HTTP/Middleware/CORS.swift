@@ -1,6 +1,5 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 /// Lets web pages of other origins call the API: `MUSTER_CORS_ORIGINS`. Cookies and other credentials of the browser
 /// are never allowed, because the API takes tokens.

@@ -1,14 +1,11 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Logging
-import NIOCore
-import NIOHTTP1
 import Postgres
 
 /// Passes each request to its endpoint: gives it its id, turns every error into a problem, compresses, adds the headers
 /// that all responses have, and logs.
-struct Envelope: HTTPResponder {
+struct Envelope: Sendable {
   let routes: RouteTable
   /// Of requests without an endpoint.
   let otherMetrics: RequestMetrics
@@ -27,7 +24,7 @@ struct Envelope: HTTPResponder {
     context.trace = request.headers.value(of: .traceparent).flatMap { Trace(traceparent: $0) }
     let found = routes.route(of: request.uri.path)
     let endpoint = found?.route.endpoint(for: request.method)
-    if let found { context.coreContext.parameters = found.parameters }
+    if let found { context.parameters = found.parameters }
     context.endpoint = endpoint
     let start = ContinuousClock.now
     let base = publicURL.text
@@ -44,7 +41,7 @@ struct Envelope: HTTPResponder {
           ? try await GlobalPool.run { try await respond(to: request, context, endpoint, base: base) }
           : try await respond(to: request, context, endpoint, base: base)
       }
-    } catch let error where error is HTTPParserError || error is IOError || error is ConnectionLost {
+    } catch let error where error is MalformedRequest || error is ConnectionLost {
       // The client disconnected, or did not send HTTP. The connection handles that.
       throw error
     } catch {
@@ -56,7 +53,7 @@ struct Envelope: HTTPResponder {
     }
     response = try await Compression.apply(to: response, for: request)
     // A response to HEAD has no body, not even for an error: the client would take it for the next response.
-    if request.method == .head { response = response.createHeadResponse() }
+    if request.method == .head { response = response.withoutBody }
     response.headers.append(HTTPField(name: .xRequestID, value: context.requestID))
     SecurityHeaders.add(to: &response.headers, isSecure: base.hasPrefix("https:"))
     cors?.expose(&response, to: request)
@@ -80,9 +77,8 @@ struct Envelope: HTTPResponder {
   ) async throws -> Response {
     try await PublicURL.$base.withValue(base) {
       try await SQL.$comment.withValue(endpoint.comment) {
-        let responder = endpoint.responder
-        guard let trace = context.trace else { return try await responder.respond(to: request, context: context) }
-        return try await Trace.$current.withValue(trace) { try await responder.respond(to: request, context: context) }
+        guard let trace = context.trace else { return try await endpoint.respond(request, context) }
+        return try await Trace.$current.withValue(trace) { try await endpoint.respond(request, context) }
       }
     }
   }
@@ -98,8 +94,6 @@ struct Envelope: HTTPResponder {
       return .contended
     case let error as PostgresError where error.isUnavailable:
       return error.kind == .unknownOutcome ? .unknownOutcome : .databaseUnavailable
-    case let error as HTTPError where error.status.code < 500:
-      return AppError(.malformed, "malformed-request", "This is not a valid HTTP request.")
     default:
       return AppError(
         .internalError, "internal-error", "An internal error occurred. If it persists, report the request id.")

@@ -1,7 +1,6 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Logging
-import NIOHTTP1
 import Synchronization
 
 /// The id that connects a request's response, problem and log line.

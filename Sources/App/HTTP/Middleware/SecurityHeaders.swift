@@ -1,4 +1,4 @@
-import HTTPTypes
+import HTTPServer
 
 /// Headers that make browsers treat a response as nothing but data, whatever it contains.
 enum SecurityHeaders {

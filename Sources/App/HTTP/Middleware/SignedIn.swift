@@ -1,7 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Admits only requests with a valid access token whose session has not ended. The responses are for the caller alone.
@@ -27,7 +24,7 @@ struct SignedIn: Sendable {
     var request = request
     // A body can take minutes to arrive, so check the session again. Also check the token: after it expires, the end of
     // its session may be forgotten.
-    request.body = RequestBody(buffer: try await request.bytes(upTo: limit, else: refusal))
+    request.body = RequestBody(try await request.bytes(upTo: limit, else: refusal))
     guard caller.isValid(at: .now()) else { throw AppError.tokenExpired }
     try endedSessions.check(caller)
     return request

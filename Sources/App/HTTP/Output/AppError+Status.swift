@@ -1,4 +1,4 @@
-import HTTPTypes
+import HTTPServer
 
 extension AppError.Kind {
   var status: HTTPResponse.Status {

@@ -1,5 +1,5 @@
 import Foundation
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Writes JSON directly into the bytes of a response. All responses use it: for a list of events, it is ten times as

@@ -1,7 +1,5 @@
+import HTTPServer
 import Postgres
-import HTTPTypes
-import Hummingbird
-import NIOCore
 
 extension Response {
   static func json(_ value: some JSONWritable, status: HTTPResponse.Status = .ok) -> Response {
@@ -9,7 +7,7 @@ extension Response {
     value.write(to: &json)
     return Response(
       status: status, headers: [.contentType: "application/json; charset=utf-8"],
-      body: ResponseBody(byteBuffer: json.buffer))
+      body: ResponseBody(json.buffer))
   }
 
   /// An object that is a collection, with its ETag.
@@ -38,7 +36,7 @@ extension Response {
       headers[.wwwAuthenticate] =
         isAboutToken ? #"Bearer error="invalid_token", error_description="\#(error.slug)""# : "Bearer"
     }
-    return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: json.buffer))
+    return Response(status: status, headers: headers, body: ResponseBody(json.buffer))
   }
 
   /// A list in its envelope. The first page of a collection carries its ETag, which
@@ -68,7 +66,7 @@ extension Response {
     }
     var response = Response(
       status: .ok, headers: [.contentType: "application/json; charset=utf-8"],
-      body: ResponseBody(byteBuffer: json.buffer))
+      body: ResponseBody(json.buffer))
     // A later page carries the stamp of the first page, which is not the ETag of its own items.
     if let stamp = list.stamp, !list.isContinued, digests == nil {
       response.headers.append(HTTPField(name: .eTag, value: Stamp(stamp).eTag))

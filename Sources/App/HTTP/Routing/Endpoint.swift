@@ -1,13 +1,15 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Postgres
 
-/// The responder for one method of one path.
+/// Responds to a request that has found its endpoint.
+typealias Handler = @Sendable (Request, Context) async throws -> Response
+
+/// The handler of one method of one path.
 final class Endpoint: Sendable {
   let method: HTTPRequest.Method
   /// The template of the path, such as `/api/v1/events/{id}`.
   let path: String
-  let responder: any HTTPResponder<Context>
+  let respond: Handler
   /// In front of each statement, such as `/* GET /api/v1/events */`, so that `pg_stat_activity` and the logs of slow
   /// statements show where a statement comes from. A HEAD runs the statements of its GET.
   let comment: SQL.Comment
@@ -15,12 +17,12 @@ final class Endpoint: Sendable {
   let deprecation: Deprecation?
 
   init(
-    _ method: HTTPRequest.Method, _ path: String, _ responder: any HTTPResponder<Context>, metrics: MetricsRegistry,
-    deprecation: Deprecation? = nil
+    _ method: HTTPRequest.Method, _ path: String, metrics: MetricsRegistry, deprecation: Deprecation? = nil,
+    _ respond: @escaping Handler
   ) {
     self.method = method
     self.path = path
-    self.responder = responder
+    self.respond = respond
     self.metrics = RequestMetrics(method.rawValue, path, in: metrics)
     comment = SQL.Comment("\(method == .head ? "GET" : method.rawValue) \(path)")
     self.deprecation = deprecation
@@ -36,7 +38,8 @@ final class Endpoint: Sendable {
       let responder = OperationResponder(operation, dependencies, handler)
       return (attributes.method == .get ? [.get, .head] : [attributes.method]).map { method in
         Endpoint(
-          method, attributes.path, responder, metrics: dependencies.metrics, deprecation: attributes.deprecation)
+          method, attributes.path, metrics: dependencies.metrics, deprecation: attributes.deprecation,
+          responder.respond)
       }
     }
   }

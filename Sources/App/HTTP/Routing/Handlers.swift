@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 
 /// The handler of each operation. The order of the lines carries no meaning: the document says what applies to a route
 /// before its handler is called.
@@ -61,7 +61,7 @@ struct Handlers {
     visitorPages = VisitorPageRoutes(dependencies: dependencies)
   }
 
-  func handler(of operation: Operation) -> OperationResponder.Handler {
+  func handler(of operation: Operation) -> Handler {
     switch operation {
     case .acceptFriendRequest: friends.accept
     case .acceptProposal: proposals.accept

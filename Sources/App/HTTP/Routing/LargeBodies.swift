@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 
 /// Limits how many requests of an operation with large bodies are in memory: some per user, and some in total.
 ///
@@ -33,7 +33,7 @@ final class LargeBodies: Sendable {
     // The length first, because nearly all bodies are short.
     let length = request.headers.value(of: .contentLength).flatMap { Int($0) }
     guard length.map({ $0 > Request.maximumBody }) ?? request.hasBody else { return false }
-    return request.uri.queryParameters[name[...]].map(String.init) == value
+    return request.uri.queryParameter(name) == value
   }
 
   /// - Throws: one of the ``refusals``, before `body` begins.

@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 extension Operation {
   /// The access, limits and parameters of an operation, from the document.

@@ -1,13 +1,9 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 
 /// Does what the document says about an operation, and then calls its handler: admits the caller, counts the request,
 /// refuses unknown parameters, and finds the response to an earlier request with the same `Idempotency-Key`.
-struct OperationResponder: HTTPResponder {
-  typealias Handler = @Sendable (Request, Context) async throws -> Response
-
+struct OperationResponder: Sendable {
   private let attributes: Operation.Attributes
   private let rate: RateLimit?
   /// Pages and files ignore unknown parameters: sites that share their URLs may append their own.
@@ -36,7 +32,7 @@ struct OperationResponder: HTTPResponder {
     self.handler = handler
   }
 
-  func respond(to request: Request, context: Context) async throws -> Response {
+  @Sendable func respond(to request: Request, context: Context) async throws -> Response {
     guard let signedIn else { return try await handle(request, context) }
     let caller = try await signedIn.admit(request, context)
     guard let largeBodies, largeBodies.mayBe(in: request) else {

@@ -1,5 +1,4 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 /// The threads for work that may compute for milliseconds.
 ///

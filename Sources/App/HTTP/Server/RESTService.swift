@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Logging
 import Postgres
 import ServiceLifecycle
@@ -7,7 +7,7 @@ import ServiceLifecycle
 ///
 /// - Parameter onListening: called with the port when the server is listening.
 public func makeService(
-  _ dependencies: Dependencies, host: String, port: Int, limits: ConnectionLimits = ConnectionLimits(),
+  _ dependencies: Dependencies, host: String, port: Int, limits: ServiceLimits = ServiceLimits(),
   onListening: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
 ) -> any Service {
   let streams = NotificationStreams(dependencies, limits: limits)
@@ -19,13 +19,16 @@ public func makeService(
     endedSessions.age / .seconds(1)
   }
   dependencies.metrics.watch("muster_streams", "Open notification streams.") { Double(streams.count) }
-  let server = makeServer(
-    responder: Envelope(dependencies, streams: streams), host: host, port: port, limits: limits,
-    certificate: dependencies.certificate, gate: ConnectionGate(dependencies),
-    executor: dependencies.database.executor, logger: dependencies.logger
+  let (envelope, logger) = (Envelope(dependencies, streams: streams), dependencies.logger)
+  let server = Server(
+    host: host, port: port, limits: limits.connections, certificate: dependencies.certificate,
+    gate: ConnectionGate(dependencies), executor: dependencies.database.executor, refusing: Refusal.problem,
+    logger: logger
   ) { port in
     dependencies.publicURL.listens(on: host, port: port, isSecure: dependencies.certificate != nil)
     await onListening(port)
+  } responder: { request, peer in
+    try await envelope.respond(to: request, context: Context(peer: peer, logger: logger))
   }
   let draining = Draining(
     readiness: dependencies.readiness, seconds: dependencies.drainSeconds, logger: dependencies.logger)
@@ -37,7 +40,7 @@ public func makeService(
 }
 
 /// The server and the services that must run as long as it does.
-struct RESTService<Server: Service>: Service {
+struct RESTService: Service {
   let server: Server
   let draining: Draining
   let endedSessions: EndedSessions

@@ -1,4 +1,4 @@
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Reads the inboxes of open streams, as events that are ready to send.

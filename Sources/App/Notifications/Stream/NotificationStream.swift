@@ -1,4 +1,4 @@
-import NIOCore
+import HTTPServer
 import Postgres
 import Synchronization
 

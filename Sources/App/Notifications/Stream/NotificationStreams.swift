@@ -1,6 +1,5 @@
-import HummingbirdCore
+import HTTPServer
 import Logging
-import NIOCore
 import Postgres
 import ServiceLifecycle
 import Synchronization
@@ -34,7 +33,7 @@ final class NotificationStreams: Service {
 
   private let database: Database
   private let inboxes: InboxReader
-  private let limits: ConnectionLimits
+  private let limits: ServiceLimits
   private let logger: Logger
   private let canListen: Bool
   private let state = Mutex(State())
@@ -42,7 +41,7 @@ final class NotificationStreams: Service {
   private let beginning: (ends: AsyncStream<Void>, end: AsyncStream<Void>.Continuation)
   private let wakeUps: (all: AsyncStream<Void>, add: AsyncStream<Void>.Continuation)
 
-  init(_ dependencies: Dependencies, limits: ConnectionLimits = ConnectionLimits()) {
+  init(_ dependencies: Dependencies, limits: ServiceLimits = ServiceLimits()) {
     database = dependencies.database
     inboxes = InboxReader(database: dependencies.database, publicURL: dependencies.publicURL)
     canListen = !dependencies.isBehindPooler
@@ -189,20 +188,20 @@ extension NotificationStreams {
     deinit { streams.close(stream) }
 
     /// Sends notifications as fast as the client reads them, until the stream ends.
-    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
+    @concurrent func write(to writer: any ResponseBodyWriter) async throws {
       defer { streams.close(stream) }
       while true {
         switch await stream.next() {
         case .send(let bytes): try await writer.write(bytes)
-        case .catchUp(let place): try await catchUp(from: place, to: &writer)
+        case .catchUp(let place): try await catchUp(from: place, to: writer)
         case .end:
-          try await writer.finish(nil)
+          writer.finish()
           return
         }
       }
     }
 
-    @concurrent private func catchUp(from place: Timestamp, to writer: inout any ResponseBodyWriter) async throws {
+    @concurrent private func catchUp(from place: Timestamp, to writer: any ResponseBodyWriter) async throws {
       let page: InboxReader.Page?
       do {
         page = try await streams.inboxes.page(of: stream.user, after: place)

@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// Streams notifications to clients as they arrive in the inbox.
@@ -27,8 +25,8 @@ struct StreamRoutes {
     guard request.method != .head else { return response }
     let opened = try await streams.open(of: me, session, after: last)
     // A write does not always notice that the connection has closed.
-    context.channel?.closeFuture.whenComplete { [weak stream = opened.stream] _ in stream?.end() }
-    response.body = ResponseBody { writer in try await opened.write(to: &writer) }
+    context.peer?.whenClosed { [weak stream = opened.stream] in stream?.end() }
+    response.body = ResponseBody { writer in try await opened.write(to: writer) }
     return response
   }
 }

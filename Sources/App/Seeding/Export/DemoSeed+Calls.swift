@@ -1,5 +1,5 @@
 import Foundation
-import HTTPTypes
+import HTTPServer
 
 extension DemoSeed {
   static func logIn(_ user: PersonSeed) -> ExportedCall {

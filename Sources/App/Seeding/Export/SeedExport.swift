@@ -1,9 +1,6 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import Logging
-import NIOCore
 import Postgres
 
 /// The demo as the API's own responses to its main user, a file for each call, for previews and mocked clients.
@@ -150,11 +147,10 @@ private struct InProcessClient: Sendable {
     }
     let head = HTTPRequest(
       method: call.method, scheme: "https", authority: "localhost", path: call.path, headerFields: headers)
-    let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: call.body ?? "")))
+    let request = Request(head: head, body: RequestBody(ByteBuffer(string: call.body ?? "")))
     let response = try await responder.respond(to: request, context: Context(logger: logger))
-    let content = PlainBody()
-    try await response.body.write(content)
-    return Response(status: Int(response.status.code), headers: response.headers, body: content.bytes)
+    return Response(
+      status: Int(response.status.code), headers: response.headers, body: try await response.body.collect())
   }
 }
 

@@ -1,7 +1,6 @@
 import Crypto
 import Foundation
-import HummingbirdCore
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// A user's picture. Its owner and bytes are in one table behind these few functions, so that they can move to an object
@@ -157,7 +156,7 @@ struct StoredPicture: Sendable {
   /// Sends the whole picture, as fast as the client takes it.
   ///
   /// - Throws: ``AppError/pictureNotFound`` if it was replaced meanwhile.
-  @concurrent func write(to writer: inout any ResponseBodyWriter, from database: Database) async throws {
+  @concurrent func write(to writer: any ResponseBodyWriter, from database: Database) async throws {
     try await writer.write(ByteBuffer(bytes: beginning))
     var place = beginning.count
     while place < length {
@@ -170,6 +169,6 @@ struct StoredPicture: Sendable {
       place += part.count
       try await writer.write(ByteBuffer(bytes: part))
     }
-    try await writer.finish(nil)
+    writer.finish()
   }
 }

@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import Postgres
 
 /// Routes to set the user's own picture, and to show everyone's.
@@ -66,8 +64,8 @@ struct PictureRoutes {
     if hasIt { return Response(status: .notModified, headers: headers) }
     return Response(
       status: .ok, headers: headers,
-      body: ResponseBody(contentLength: picture.length) { [database, comment = SQL.comment] writer in
-        try await SQL.$comment.withValue(comment) { try await picture.write(to: &writer, from: database) }
+      body: ResponseBody(length: picture.length) { [database, comment = SQL.comment] writer in
+        try await SQL.$comment.withValue(comment) { try await picture.write(to: writer, from: database) }
       })
   }
 

@@ -1,11 +1,11 @@
 import Foundation
-import HTTPTypes
+import HTTPServer
 import Logging
 import NIOHTTP1
 import ServiceLifecycle
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 

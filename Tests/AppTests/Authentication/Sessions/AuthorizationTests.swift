@@ -1,8 +1,8 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Postgres
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 

@@ -1,12 +1,10 @@
 import AsyncHTTPClient
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import NIOCore
 import NIOHTTP1
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -157,7 +155,7 @@ import Testing
   private func request(_ accept: String) -> Request {
     let head = HTTPRequest(
       method: .get, scheme: nil, authority: nil, path: "/api/v1/events", headerFields: [.acceptEncoding: accept])
-    return Request(head: head, body: RequestBody(buffer: ByteBuffer()))
+    return Request(head: head, body: RequestBody(ByteBuffer()))
   }
 
   @Test(
@@ -175,7 +173,7 @@ import Testing
 
   @Test func `texts from 1 KiB to 1 MiB are compressed`() async throws {
     func isPacked(_ length: Int, _ type: String = "application/json; charset=utf-8") async throws -> Bool {
-      let body = ResponseBody(byteBuffer: ByteBuffer(repeating: 0x61, count: length))
+      let body = ResponseBody(ByteBuffer(repeating: 0x61, count: length))
       let response = Response(status: .ok, headers: [.contentType: type], body: body)
       return try await Compression.apply(to: response, for: request("gzip")).headers[.contentEncoding] != nil
     }

@@ -1,16 +1,15 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Testing
 
 @testable import App
 
 @Suite struct RouteTableTests {
   private let table: RouteTable = {
-    let (metrics, responder) = (MetricsRegistry(), CallbackResponder<Context> { _, _ in .noContent })
+    let (metrics, respond): (_, Handler) = (MetricsRegistry(), { _, _ in .noContent })
     let reads = ["events", "events/{id}", "events/{id}/hosts/{host}", "events/mine/hosts", "{kind}/all"].flatMap {
-      path in [.get, .head].map { Endpoint($0, "/api/\(path)", responder, metrics: metrics) }
+      path in [.get, .head].map { Endpoint($0, "/api/\(path)", metrics: metrics, respond) }
     }
-    return RouteTable(reads + [Endpoint(.delete, "/api/events/{id}", responder, metrics: metrics)])
+    return RouteTable(reads + [Endpoint(.delete, "/api/events/{id}", metrics: metrics, respond)])
   }()
 
   private func template(of path: String) -> String? { table.route(of: path)?.route.endpoints.first?.path }

@@ -1,11 +1,10 @@
 import Foundation
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 import Logging
 import Postgres
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 

@@ -1,16 +1,17 @@
 import Foundation
+import HTTPServer
 import NIOCore
 import Postgres
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
 /// The stream of an inbox: no notification is missing, repeated or late.
 @Suite struct NotificationStreamTests {
-  private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
-    var limits = ConnectionLimits()
+  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
+    var limits = ServiceLimits()
     change(&limits)
     return limits
   }
@@ -130,7 +131,7 @@ import Testing
 
   @Test func `an idle stream sends heartbeats and stays open`() async throws {
     try await TestApp.run(
-      limits: limits { ($0.streamHeartbeat, $0.idleSeconds, $0.headSeconds) = (0.2, 1, 1) }
+      limits: limits { ($0.streamHeartbeat, $0.connections.idleSeconds, $0.connections.headSeconds) = (0.2, 1, 1) }
     ) { app in
       let ana = try await app.signUp("ana")
       try await EventStream.follow(ana) { stream in
@@ -437,7 +438,7 @@ import Testing
   // MARK: Slow readers
 
   @Test func `a client that reads nothing is cut off, and resumes where it was`() async throws {
-    try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
       let ana = try await app.signUp("ana")
       let connection = try await openStream(of: ana, in: app, receiveBuffer: 4096)
       try await connection.waitForSome()

@@ -35,7 +35,7 @@ final class RunningApp: Sendable {
   ///
   /// - Parameter configure: gets the URL of the database.
   init(
-    _ configure: (_ databaseURL: String) async throws -> (dependencies: Dependencies, limits: ConnectionLimits)
+    _ configure: (_ databaseURL: String) async throws -> (dependencies: Dependencies, limits: ServiceLimits)
   ) async throws {
     let databaseURL = try await TestCluster.createDatabase(template: "muster_template")
     do {

@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 import Logging
 import ServiceLifecycle
 import Testing
@@ -34,6 +34,22 @@ func serving(
     await group.triggerGracefulShutdown()
     try await tasks.waitForAll()
   }
+}
+
+/// Runs a server of its own while `body` runs.
+///
+/// - Parameter certificate: nil for plain HTTP/1.
+func serving(
+  certificate: ServerCertificate? = nil, _ respond: @escaping Server.Responder,
+  _ body: @escaping @Sendable (_ port: Int) async throws -> Void
+) async throws {
+  try await serving(
+    logger: .quiet,
+    service: {
+      Server(
+        host: "127.0.0.1", port: 0, certificate: certificate, gate: ConnectionGate(limit: 10_000), logger: .quiet,
+        onListening: $0, responder: respond)
+    }, body)
 }
 
 extension TestApp {

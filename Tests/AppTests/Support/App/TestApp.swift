@@ -5,8 +5,8 @@ import NIOCore
 import NIOHTTP1
 import Postgres
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -81,7 +81,7 @@ struct TestApp: Sendable {
   ///     the service.
   ///   - prepare: gets the database before the service connects to it.
   static func run(
-    _ environment: [String: String] = [:], isShared: Bool = true, limits: ConnectionLimits? = nil,
+    _ environment: [String: String] = [:], isShared: Bool = true, limits: ServiceLimits? = nil,
     logger: Logger? = nil, endedSessionsAge: Duration? = nil, lockWait: Duration? = nil, queuesWrites: Bool = true,
     hostAge: Int? = nil, decoderPath: String? = nil, pastPooler: Bool = false,
     prepare: (@Sendable (_ databaseURL: String) async throws -> Void)? = nil,
@@ -120,7 +120,7 @@ struct TestApp: Sendable {
             hostAge: hostAge ?? 0, decoderPath: decoderPath, launcher: Program.path("muster"),
             picturePatience: .seconds(120),
             zones: zones)
-          return (dependencies, limits ?? ConnectionLimits())
+          return (dependencies, limits ?? ServiceLimits())
         }
       }
       do {

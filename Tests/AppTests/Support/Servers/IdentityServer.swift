@@ -1,17 +1,10 @@
 import Crypto
 import CryptoExtras
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
-import HummingbirdTLS
-import Logging
-import NIOCore
-import NIOSSL
-import ServiceLifecycle
+import HTTPServer
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -88,24 +81,8 @@ final class IdentityServer: Sendable {
     let material = try await prepared.value
     let identity = try IdentityServer(material)
     defer { try? FileManager.default.removeItem(atPath: identity.certificateFile) }
-    let router = Router(context: BasicRequestContext.self)
-    router.get("keys") { _, _ in try await identity.keys() }
-    router.get("elsewhere") { _, _ in try await identity.keys(isElsewhere: true) }
-    router.post("token") { request, _ in try await identity.token(for: request) }
-    router.post("revoke") { request, _ in try await identity.revoke(request) }
-    let tls = TLSConfiguration.makeServerConfiguration(
-      certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(material.certificate.utf8)).map { .certificate($0) },
-      privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(material.certificateKey.utf8), format: .pem)))
-    try await serving(
-      logger: .quiet,
-      service: { onListening -> any Service in
-        let application = Application(
-          router: router, server: try .tls(tlsConfiguration: tls),
-          configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: .quiet)
-        return application
-      }
-    ) { port in
+    let certificate = try identity.certificate()
+    try await serving(certificate: certificate, { request, _ in try await identity.respond(to: request) }) { port in
       identity.state.withLock { $0.port = port }
       try await body(identity)
     }
@@ -192,7 +169,25 @@ final class IdentityServer: Sendable {
     try #require(material.keys[id]).publicKey
   }
 
+  private func certificate() throws -> ServerCertificate {
+    let keyFile = certificateFile + ".key"
+    try material.certificateKey.write(toFile: keyFile, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: keyFile) }
+    return try ServerCertificate(
+      certificateFile: certificateFile, keyFile: keyFile, names: .init(certificate: "certificate", key: "key"))
+  }
+
   // MARK: Responses
+
+  private func respond(to request: Request) async throws -> Response {
+    switch "\(request.method) \(request.uri.path)" {
+    case "GET /keys": try await keys()
+    case "GET /elsewhere": try await keys(isElsewhere: true)
+    case "POST /token": try await token(for: request)
+    case "POST /revoke": try await revoke(request)
+    default: Response(status: .notFound)
+    }
+  }
 
   private func keys(isElsewhere: Bool = false) async throws -> Response {
     let behaviour = state.withLock { state in
@@ -229,19 +224,18 @@ final class IdentityServer: Sendable {
   }
 
   private func keep(_ request: Request) async throws -> [String: String] {
-    let body = String(buffer: try await request.body.collect(upTo: 64 << 10))
-    let form = try URLEncodedFormDecoder().decode([String: String].self, from: body)
+    let body = String(buffer: try #require(try await request.body.collect(upTo: 64 << 10)))
+    // The parser of URLs leaves a plus sign as it is.
+    let items = URLComponents(string: "?" + body.replacing("+", with: "%20"))?.queryItems ?? []
+    let form = Dictionary(uniqueKeysWithValues: items.map { ($0.name, $0.value ?? "") })
     state.withLock { $0.forms.append(form) }
     return form
   }
 
   private static func response(_ status: Int, _ body: String, headers: HTTPFields = [:]) -> Response {
-    var headers = headers
-    // Otherwise stopping the server would have to wait for idle connections.
-    headers[.connection] = "close"
-    return Response(
+    Response(
       status: HTTPResponse.Status(code: status), headers: headers,
-      body: ResponseBody(byteBuffer: ByteBuffer(string: body)))
+      body: ResponseBody(ByteBuffer(string: body)))
   }
 }
 

@@ -1,10 +1,6 @@
 import Crypto
 import Foundation
-import HTTPTypes
-import Hummingbird
-import Logging
-import NIOCore
-import ServiceLifecycle
+import HTTPServer
 import Synchronization
 import Testing
 
@@ -73,23 +69,14 @@ final class WebhookSink: Sendable {
     _ body: @escaping @Sendable (WebhookSink) async throws -> Void
   ) async throws {
     let sink = WebhookSink(respond)
-    try await serving(
-      logger: .quiet,
-      service: { onListening -> any Service in
-        let application = Application(
-          responder: CallbackResponder<BasicRequestContext> { request, _ in try await sink.take(request) },
-          configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
-          onServerRunning: { await onListening($0.localAddress?.port ?? 0) }, logger: .quiet)
-        return application
-      }
-    ) { port in
+    try await serving({ request, _ in try await sink.take(request) }) { port in
       sink.port.withLock { $0 = port }
       try await body(sink)
     }
   }
 
   private func take(_ request: Request) async throws -> Response {
-    let body = try await request.body.collect(upTo: 1 << 20)
+    let body = try #require(try await request.body.collect(upTo: 1 << 20))
     let headers = request.headers.map { ($0.name.canonicalName, $0.value) }
     let delivery = Delivery(headers: Dictionary(headers) { $1 }, body: String(buffer: body))
     let number = kept.withLock { kept in

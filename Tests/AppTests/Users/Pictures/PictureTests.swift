@@ -1,7 +1,8 @@
 import Foundation
+import HTTPServer
 import Postgres
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -143,8 +144,8 @@ import Testing
   }
 
   @Test func `a picture that arrives too slowly is cut off`() async throws {
-    var limits = ConnectionLimits()
-    limits.bodyGrace = 1
+    var limits = ServiceLimits()
+    limits.connections.bodyGrace = 1
     try await TestApp.run(limits: limits) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)

@@ -1,5 +1,6 @@
-import TestSupport
+import HTTPServer
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -64,8 +65,8 @@ import Testing
   }
 
   @Test func `an upload that takes too long is cut off, however steadily it arrives`() async throws {
-    var limits = ConnectionLimits()
-    limits.uploadSeconds = 1
+    var limits = ServiceLimits()
+    limits.connections.uploadSeconds = 1
     try await TestApp.run(limits: limits) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)

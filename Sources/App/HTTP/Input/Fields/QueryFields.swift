@@ -1,11 +1,10 @@
 import Foundation
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 
 /// Reads query parameters and records every one that breaks its rule, as ``Fields`` does for a body. A parameter that
 /// nothing reads, or that is given twice, is also an error.
 struct QueryFields {
-  private let parameters: FlatDictionary<Substring, Substring>
+  private let parameters: [(name: String, value: String)]
   private var known: [String] = []
   private(set) var errors: [FieldError] = []
 
@@ -103,7 +102,7 @@ struct QueryFields {
   /// Records an error for every parameter that was not read so far.
   mutating func refuseStrays() {
     let known = known
-    let strays = parameters.lazy.map { String($0.key) }.filter { name in
+    let strays = parameters.lazy.map(\.name).filter { name in
       !known.contains { $0.hasSameBytes(as: name) }
     }
     for name in strays.prefix(Self.maximumStrays) {
@@ -113,9 +112,9 @@ struct QueryFields {
 
   private mutating func value(_ name: String) -> String? {
     known.append(name)
-    let values = parameters.filter { name.hasSameBytes(as: String($0.key)) }
+    let values = parameters.filter { name.hasSameBytes(as: $0.name) }
     if values.count > 1 { note(name, .repeated, "must be given only once") }
-    return values.first.map { String($0.value) }
+    return values.first?.value
   }
 
   mutating func note(_ name: String, _ code: FieldError.Code, _ message: String) {

@@ -1,3 +1,4 @@
+import HTTPServer
 /// The networks that a client's address belongs to, for limits: a client with one address of a network may have many.
 struct ClientNetworks: Sendable, Hashable {
   /// The widest one: an IPv4 /24 or an IPv6 /48. A client without an address belongs to the network "unknown".

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 
 /// The network that this machine shares with phones.
 public enum LocalNetwork {

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 
 /// A webhook's URL, checked as far as possible without DNS. Only URLs that pass are handed to the HTTP client, which
 /// traps on some others.

@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import NIOCore
+import HTTPServer
 import Postgres
 
 /// The key that a webhook's receiver shares with us. A signature according to Standard Webhooks 1.0 proves to the

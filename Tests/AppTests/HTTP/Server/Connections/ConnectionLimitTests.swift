@@ -1,9 +1,10 @@
 import Foundation
 import Postgres
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
+@testable import HTTPServer
 
 /// How many connections may be open, and what happens to the next one.
 @Suite struct ConnectionLimitTests {

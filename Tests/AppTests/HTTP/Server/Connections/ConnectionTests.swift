@@ -1,18 +1,18 @@
 import Foundation
-import Hummingbird
+import HTTPServer
 import Logging
 import ServiceLifecycle
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
 /// The limits of a connection, in what it does and for how long. All waits are bounded, with generous limits for busy
 /// machines.
 @Suite struct ConnectionTests {
-  private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
-    var limits = ConnectionLimits()
+  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
+    var limits = ServiceLimits()
     change(&limits)
     return limits
   }
@@ -53,11 +53,7 @@ import Testing
   }
 
   @Test func `a server whose listener is closed ends with an error, so that it is restarted`() async throws {
-    let router = Router(context: BasicRequestContext.self)
-    let gate = ConnectionGate(limit: 10, limitPerAddress: 0, metrics: MetricsRegistry())
-    let server = makeServer(
-      responder: router.buildResponder(), host: "127.0.0.1", port: 0, gate: gate, logger: .quiet
-    ) { port in
+    let server = Server(host: "127.0.0.1", port: 0, gate: ConnectionGate(limit: 10), logger: .quiet) { port in
       for socket in Int32(3)..<4096 {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -72,6 +68,8 @@ import Testing
         else { continue }
         shutdown(socket, Int32(SHUT_RDWR))
       }
+    } responder: { _, _ in
+      Response(status: .ok)
     }
     await #expect(throws: ListenError.self) { try await server.run() }
   }
@@ -79,7 +77,7 @@ import Testing
   // MARK: Clients that are too slow
 
   @Test func `a slow head is cut off at its deadline, even if bytes keep arriving`() async throws {
-    try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
       for (start, piece) in [
         ("GET /health/live HTTP/1.1\r\nHost: test\r\n", "X-More: x\r\n"), ("GET /health/live?", "x"), ("", "\r\n"),
         ("GET /health/live HTTP/1.1\r\nX-More: ", "x"),
@@ -98,7 +96,7 @@ import Testing
   }
 
   @Test func `an incomplete head gets 408, and a silent connection gets no response`() async throws {
-    try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
       let halted = try await RawConnection(to: app)
       try await halted.send("GET /health/li")
       let silent = try await RawConnection(to: app)
@@ -114,7 +112,7 @@ import Testing
   }
 
   @Test func `the second head of a connection has the same deadline as the first`() async throws {
-    try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
       #expect(try await connection.response().status == 200)
@@ -125,7 +123,7 @@ import Testing
   }
 
   @Test func `a body that arrives too slowly is cut off`() async throws {
-    try await TestApp.run(limits: limits { $0.bodyGrace = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.bodyGrace = 1 }) { app in
       for (header, piece) in [
         ("Content-Length: 1000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n"), ("Content-Length: 1000", ""),
       ] {
@@ -144,7 +142,7 @@ import Testing
   }
 
   @Test func `a body above the minimum speed is accepted, however long it takes`() async throws {
-    try await TestApp.run(limits: limits { ($0.bodyGrace, $0.headSeconds) = (1, 1) }) { app in
+    try await TestApp.run(limits: limits { ($0.connections.bodyGrace, $0.connections.headSeconds) = (1, 1) }) { app in
       _ = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       let body = #"{"login": "ana", "password": "correct horse ana"}"#
@@ -160,7 +158,7 @@ import Testing
   }
 
   @Test func `a client that does not read a large response is cut off`() async throws {
-    try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
       try await connection.send(listRequest(ana))
@@ -194,7 +192,7 @@ import Testing
   }
 
   @Test func `a client that reads a large response slowly gets all of it`() async throws {
-    try await TestApp.run(limits: limits { $0.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
       try await connection.send(listRequest(ana))
@@ -225,7 +223,7 @@ import Testing
   // MARK: Kept-alive connections
 
   @Test func `an idle connection is closed, and a used one stays open`() async throws {
-    try await TestApp.run(limits: limits { $0.idleSeconds = 2 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 2 }) { app in
       let connection = try await RawConnection(to: app)
       // In total, longer than an idle connection stays open.
       for _ in 1...4 {
@@ -361,7 +359,7 @@ import Testing
   }
 
   @Test func `random bytes get a refusal or a closed connection`() async throws {
-    try await TestApp.run(limits: limits { $0.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
       for seed in 1...30 as ClosedRange<UInt64> {
         var random = SeededRandom(seed: seed)
         let bytes = (0..<Int.random(in: 1...2000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random)
@@ -376,7 +374,7 @@ import Testing
   }
 
   @Test func `malformed chunks are a client error`() async throws {
-    try await TestApp.run(limits: limits { $0.bodyGrace = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.bodyGrace = 1 }) { app in
       for chunks in ["zz\r\nx\r\n", "5\r\nabc\r\n0\r\n\r\n", "-1\r\n", "\r\n\r\n", "fffffffffffffffff\r\nabc"] {
         let connection = try await RawConnection(to: app)
         try await connection.send(login("Transfer-Encoding: chunked") + chunks)
@@ -423,7 +421,7 @@ import Testing
   @Test func `a request that is still arriving at shutdown is cut off after a while`() async throws {
     let stopped = Mutex(ContinuousClock.now)
     let connections = Mutex<[RawConnection]>([])
-    try await TestApp.run(limits: limits { $0.shutdownSeconds = 1 }) { app in
+    try await TestApp.run(limits: limits { $0.connections.shutdownSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(login("Content-Length: 100") + "abc", pause: 0.2)
       connections.withLock { $0.append(connection) }

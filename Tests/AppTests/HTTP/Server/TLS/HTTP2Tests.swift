@@ -1,21 +1,22 @@
 import Foundation
+import HTTPServer
 import NIOCore
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
 /// HTTP/2, which exists over TLS only, and has the limits of HTTP/1.
 @Suite struct HTTP2Tests {
-  private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
-    var limits = ConnectionLimits()
+  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
+    var limits = ServiceLimits()
     change(&limits)
     return limits
   }
 
   private func run(
-    _ limits: ConnectionLimits = ConnectionLimits(),
+    _ limits: ServiceLimits = ServiceLimits(),
     _ body: @escaping @Sendable (TestApp, TestCertificate) async throws -> Void
   ) async throws {
     let certificate = try await TestCertificate()
@@ -122,7 +123,7 @@ import Testing
   // MARK: Clients that are too slow
 
   @Test func `a body that arrives too slowly ends its request, and the connection stays open`() async throws {
-    try await run(limits { $0.bodyGrace = 1 }) { app, _ in
+    try await run(limits { $0.connections.bodyGrace = 1 }) { app, _ in
       let connection = try await HTTP2Connection(to: app)
       for headers in [[("content-length", "1000")], []] {
         let login = try await connection.begin("POST", "/api/v1/auth/login", headers, isLast: false)
@@ -134,7 +135,7 @@ import Testing
   }
 
   @Test func `a response that is not read ends its request, and the connection stays open`() async throws {
-    try await run(limits { $0.idleSeconds = 1 }) { app, certificate in
+    try await run(limits { $0.connections.idleSeconds = 1 }) { app, certificate in
       // More than a client that does not read allows the server to send.
       let note = String(repeating: "€", count: 2000)
       let event = #"{"title": "x", "note": "\#(note)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#
@@ -162,10 +163,10 @@ import Testing
   }
 
   @Test func `a connection is closed if it begins no request, or stays idle after one`() async throws {
-    try await run(limits { $0.headSeconds = 1 }) { app, _ in
+    try await run(limits { $0.connections.headSeconds = 1 }) { app, _ in
       try await HTTP2Connection(to: app).channel.closeFuture.get()
     }
-    try await run(limits { ($0.idleSeconds, $0.lingerSeconds) = (1, 1) }) { app, _ in
+    try await run(limits { ($0.connections.idleSeconds, $0.connections.lingerSeconds) = (1, 1) }) { app, _ in
       let idle = try await HTTP2Connection(to: app)
       try await expectAlive(idle)
       try await idle.channel.closeFuture.get()

@@ -1,20 +1,21 @@
 import AsyncHTTPClient
 import Foundation
+import HTTPServer
 import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
 /// HTTPS, and the files of the certificate.
 @Suite struct TLSTests {
-  private func limits(_ change: (inout ConnectionLimits) -> Void) -> ConnectionLimits {
-    var limits = ConnectionLimits()
+  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
+    var limits = ServiceLimits()
     change(&limits)
     return limits
   }
@@ -57,7 +58,9 @@ import Testing
 
   @Test func `HTTP/1.1 over TLS has the limits of a connection without it`() async throws {
     let certificate = try await TestCertificate()
-    try await TestApp.run(certificate.environment, limits: limits { ($0.bodyGrace, $0.idleSeconds) = (1, 1) }) { app in
+    try await TestApp.run(
+      certificate.environment, limits: limits { ($0.connections.bodyGrace, $0.connections.idleSeconds) = (1, 1) }
+    ) { app in
       let idle = try await exchange("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n", with: app)
       #expect(idle.hasPrefix("HTTP/1.1 200 "))
       let hostless = try await exchange("GET /health/live HTTP/1.1\r\n\r\n", with: app)
@@ -93,7 +96,7 @@ import Testing
 
   @Test func `a connection without a TLS handshake is closed at its deadline, and without a response`() async throws {
     let certificate = try await TestCertificate()
-    try await TestApp.run(certificate.environment, limits: limits { $0.headSeconds = 1 }) { app in
+    try await TestApp.run(certificate.environment, limits: limits { $0.connections.headSeconds = 1 }) { app in
       let silent = try await RawConnection(to: app)
       #expect(try await silent.rest(within: 15).isEmpty)
       let plain = try await RawConnection(to: app)

@@ -1,15 +1,13 @@
 import AsyncHTTPClient
 import Crypto
 import Foundation
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
+import HTTPServer
 import NIOCore
 import NIOHTTP1
 import Postgres
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import App
 
@@ -196,7 +194,7 @@ import Testing
         body: ResponseBody { writer in
           try await writer.write(ByteBuffer(string: "thank y"))
           await latch.wait()
-          try await writer.finish(nil)
+          writer.finish()
         })
     }) { scene in
       defer { latch.open() }

@@ -2,15 +2,15 @@ import Foundation
 
 /// An IPv4 or IPv6 address. IPv4 addresses are stored as IPv6 addresses in ::ffff:0:0/96, as dual-stack sockets report
 /// them.
-struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-  let bits: UInt128
+public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
+  public let bits: UInt128
 
-  init(bits: UInt128) {
+  public init(bits: UInt128) {
     self.bits = bits
   }
 
   /// Nil if the text is not an address. A port, a zone or white space is not allowed.
-  init?(_ text: some StringProtocol) {
+  public init?(_ text: some StringProtocol) {
     guard text.utf8.count <= 45, text.utf8.allSatisfy({ Self.digits.contains($0) }) else { return nil }
     let text = String(text)
     var bytes = [UInt8](repeating: 0, count: 16)
@@ -26,7 +26,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   private static let digits = Set("0123456789abcdefABCDEF:.".utf8)
 
   /// Parses an address as proxies write it. Some add the port, and then put brackets around an IPv6 address.
-  init?(forwarded text: some StringProtocol) {
+  public init?(forwarded text: some StringProtocol) {
     var address = text.trimmingCharacters(in: .whitespaces)[...]
     var port = Substring()
     if address.first == "[" {
@@ -41,9 +41,9 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     self.init(address)
   }
 
-  var isIPv4: Bool { bits >> 32 == 0xffff }
+  public var isIPv4: Bool { bits >> 32 == 0xffff }
 
-  var description: String {
+  public var description: String {
     if isIPv4 {
       return stride(from: 24, through: 0, by: -8).map { String(UInt8(truncatingIfNeeded: bits >> $0)) }
         .joined(separator: ".")
@@ -53,7 +53,7 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The network that one Internet subscriber usually has: an IPv4 address, or a whole IPv6 /64.
-  var network: String {
+  public var network: String {
     isIPv4 ? description : IPAddress(bits: (bits >> 64) << 64).description + "/64"
   }
 }

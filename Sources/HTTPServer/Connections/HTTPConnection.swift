@@ -1,44 +1,42 @@
 import HTTPTypes
-import Hummingbird
-import HummingbirdCore
 import Logging
 import NIOCore
-import NIOHTTP1
 import NIOHTTPTypes
 
 /// An HTTP/1 connection, or one stream of HTTP/2. One task handles its requests, one after the other.
 ///
-/// Hummingbird's own channels pass each part of a request and of a response through `NIOAsyncChannel`. Here, a whole
-/// request reaches the task immediately, and a whole response goes back with the question for the next request.
-struct HTTPConnection: ServerChildChannelValue {
-  typealias Responder = @Sendable (Request, any Channel) async throws -> Response
-
-  let channel: any Channel
+/// `NIOAsyncChannel` would pass each part of a request and of a response by itself. Here, a whole request reaches the
+/// task immediately, and a whole response goes back with the question for the next request.
+struct HTTPConnection: Sendable {
+  private let channel: any Channel
   private let handler: NIOLoopBound<HTTPConnectionHandler>
 
   /// Call this on the channel's event loop, after the handlers before it were added.
   ///
   /// - Parameter isStream: whether the channel is a stream of HTTP/2.
-  init(wrapping channel: any Channel, isStream: Bool = false) throws {
-    let handler = HTTPConnectionHandler(isStream: isStream)
+  init(wrapping channel: any Channel, isStream: Bool = false, refuse: @escaping Refusal.Maker) throws {
+    let handler = HTTPConnectionHandler(isStream: isStream, refuse: refuse)
     try channel.pipeline.syncOperations.addHandler(handler)
     self.channel = channel
     self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
   }
 
   /// Handles the requests. Returns when the connection is closed.
-  func serve(_ responder: Responder, logger: Logger) async {
+  func serve(_ settings: ConnectionSettings) async {
     await withTaskCancellationHandler {
       do {
-        var response: [HTTPResponsePart] = []
-        while let request = await next(after: response) {
-          response = try await send(try await responder(request, channel))
+        let peer = Peer(channel: channel)
+        var parts: [HTTPResponsePart] = []
+        while let request = await next(after: parts) {
+          var response = try await settings.respond(request, peer)
+          response.headers.append(settings.date.field)
+          parts = try await send(response)
         }
         channel.close(mode: .output, promise: nil)
-      } catch is HTTPParserError {
+      } catch is MalformedRequest {
         channel.eventLoop.execute { [handler] in handler.value.refuse() }
       } catch {
-        logger.debug("a connection failed", metadata: ["error": "\(error)"])
+        settings.logger.debug("a connection failed", metadata: ["error": "\(error)"])
         channel.close(promise: nil)
       }
       try? await channel.closeFuture.get()
@@ -54,13 +52,21 @@ struct HTTPConnection: ServerChildChannelValue {
     }
   }
 
-  /// Sends a response, except for its last parts, which it returns.
+  /// Sends a response, except for its last parts, which it returns. A body that is complete is one of them.
   private func send(_ response: Response) async throws -> [HTTPResponsePart] {
-    let writer = BodyWriter(response, to: self)
-    // The first piece of a stream may come much later.
-    if response.body.contentLength == nil { try await writer.flush() }
-    try await response.body.write(writer)
-    return try writer.rest
+    let head = HTTPResponsePart.head(response.head)
+    switch response.body.storage {
+    case .empty:
+      return [head, .end(nil)]
+    case .bytes(let bytes):
+      return bytes.readableBytes > 0 ? [head, .body(bytes), .end(nil)] : [head, .end(nil)]
+    case .stream(let length, let write):
+      let writer = BodyWriter(after: head, length: length, to: self)
+      // The first piece of a stream may come much later.
+      if length == nil { try await writer.flush() }
+      try await write(writer)
+      return try writer.rest
+    }
   }
 
   /// Returns when the client may get more.
@@ -78,16 +84,16 @@ private final class BodyWriter: ResponseBodyWriter {
   private var parts: [HTTPResponsePart]
   private var isFinished = false
 
-  init(_ response: Response, to connection: HTTPConnection) {
+  init(after head: HTTPResponsePart, length: Int?, to connection: HTTPConnection) {
     self.connection = connection
-    length = response.body.contentLength
-    parts = [.head(response.head)]
+    self.length = length
+    parts = [head]
   }
 
-  func write(_ buffer: ByteBuffer) async throws {
-    guard buffer.readableBytes > 0 else { return }
-    parts.append(.body(buffer))
-    if buffer.readableBytes != length { try await flush() }
+  func write(_ bytes: ByteBuffer) async throws {
+    guard bytes.readableBytes > 0 else { return }
+    parts.append(.body(bytes))
+    if bytes.readableBytes != length { try await flush() }
   }
 
   func flush() async throws {
@@ -96,8 +102,8 @@ private final class BodyWriter: ResponseBodyWriter {
     try await connection.write(parts)
   }
 
-  func finish(_ trailers: HTTPFields?) {
-    parts.append(.end(trailers))
+  func finish() {
+    parts.append(.end(nil))
     isFinished = true
   }
 

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A set of addresses, given as CIDR blocks.
-struct AddressBlocks: Sendable {
+public struct AddressBlocks: Sendable {
   private struct Block: Sendable {
     let address: IPAddress
     /// The number of leading bits to compare, out of 128.
@@ -11,12 +11,12 @@ struct AddressBlocks: Sendable {
   private let blocks: [Block]
 
   /// The empty set.
-  init() {
+  public init() {
     blocks = []
   }
 
   /// Comma-separated addresses and CIDR blocks; nil if one of them is neither.
-  init?(_ text: String) {
+  public init?(_ text: String) {
     var blocks: [Block] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       let pieces = part.trimmingCharacters(in: .whitespaces).split(separator: "/", omittingEmptySubsequences: false)
@@ -32,9 +32,9 @@ struct AddressBlocks: Sendable {
     self.blocks = blocks
   }
 
-  var isEmpty: Bool { blocks.isEmpty }
+  public var isEmpty: Bool { blocks.isEmpty }
 
-  func contains(_ address: IPAddress) -> Bool {
+  public func contains(_ address: IPAddress) -> Bool {
     blocks.contains { ($0.address.bits ^ address.bits) >> (128 - $0.length) == 0 }
   }
 }

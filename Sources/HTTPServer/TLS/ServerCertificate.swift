@@ -5,9 +5,24 @@ import NIOHTTP2
 import NIOSSL
 import Synchronization
 
-/// The service's certificate and key: `MUSTER_TLS_CERTIFICATE` and `MUSTER_TLS_KEY`. The files are read again when they
-/// change; connections that are already open keep what they began with.
+/// The server's certificate and key. The files are read again when they change; connections that are already open keep
+/// what they began with.
 public final class ServerCertificate: Sendable {
+  /// The reason why the files cannot be used.
+  public struct Problem: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  /// What the operator calls the settings that have the paths of the files.
+  public struct Names: Sendable {
+    let certificate: String
+    let key: String
+
+    public init(certificate: String, key: String) {
+      (self.certificate, self.key) = (certificate, key)
+    }
+  }
+
   private struct State {
     var context: NIOSSLContext
     /// The last content of the files, usable or not.
@@ -33,20 +48,21 @@ public final class ServerCertificate: Sendable {
 
   private let certificateFile: String
   private let keyFile: String
+  private let names: Names
   private let state: Mutex<State>
 
-  /// - Throws: ``MusterConfiguration/Problem`` unless the files hold a certificate chain and its key.
-  init(certificateFile: String, keyFile: String) throws(MusterConfiguration.Problem) {
-    (self.certificateFile, self.keyFile) = (certificateFile, keyFile)
+  /// - Throws: ``Problem`` unless the files hold a certificate chain and its key.
+  public init(certificateFile: String, keyFile: String, names: Names) throws(Problem) {
+    (self.certificateFile, self.keyFile, self.names) = (certificateFile, keyFile, names)
     let pair = Self.read(certificateFile, keyFile)
-    state = Mutex(State(context: try Self.context(of: pair), pair: pair))
+    state = Mutex(State(context: try Self.context(of: pair, names), pair: pair))
   }
 
   /// The settings for a new connection.
   var context: NIOSSLContext { state.withLock { $0.context } }
 
   /// Checks the files until it is cancelled.
-  func run(every seconds: Double, logger: Logger) async {
+  public func run(every seconds: Double, logger: Logger) async {
     while !Task.isCancelled {
       // Throws only on cancellation, which ends the loop.
       try? await Task.sleep(for: .seconds(seconds))
@@ -62,12 +78,12 @@ public final class ServerCertificate: Sendable {
       let pair = Self.read(certificateFile, keyFile)
       guard state.pair != pair else { return }
       state.pair = pair
-      do throws(MusterConfiguration.Problem) {
-        state.context = try Self.context(of: pair)
+      do throws(Problem) {
+        state.context = try Self.context(of: pair, names)
         logger.notice("the certificate was reloaded")
       } catch {
         logger.error(
-          "the new certificate cannot be used, so the previous one stays", metadata: ["error": "\(error.description)"])
+          "the new certificate cannot be used, so the previous one stays", metadata: ["error": "\(error)"])
       }
     }
   }
@@ -78,12 +94,12 @@ public final class ServerCertificate: Sendable {
       key: FileManager.default.contents(atPath: keyFile))
   }
 
-  private static func context(of pair: Pair) throws(MusterConfiguration.Problem) -> NIOSSLContext {
-    let (certificate, key) = (Variable.table.tlsCertificate.name, Variable.table.tlsKey.name)
+  private static func context(of pair: Pair, _ names: Names) throws(Problem) -> NIOSSLContext {
     guard let chain = pair.certificate.flatMap({ try? NIOSSLCertificate.fromPEMBytes(Array($0)) }), !chain.isEmpty
-    else { throw MusterConfiguration.Problem("\(certificate) must be the path of a PEM file of certificates") }
+    else { throw Problem(description: "\(names.certificate) must be the path of a PEM file of certificates") }
     guard let secret = pair.key.flatMap({ try? NIOSSLPrivateKey(bytes: Array($0), format: .pem) }) else {
-      throw MusterConfiguration.Problem("\(key) must be the path of a PEM file of a private key without a passphrase")
+      throw Problem(
+        description: "\(names.key) must be the path of a PEM file of a private key without a passphrase")
     }
     var tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(secret))
@@ -92,7 +108,7 @@ public final class ServerCertificate: Sendable {
     tls.applicationProtocols = NIOHTTP2SupportedALPNProtocols
     tls.shutdownTimeout = shutdownTimeout
     guard let context = try? NIOSSLContext(configuration: tls) else {
-      throw MusterConfiguration.Problem("\(key) is not the key of the first certificate in \(certificate)")
+      throw Problem(description: "\(names.key) is not the key of the first certificate in \(names.certificate)")
     }
     return context
   }

@@ -47,7 +47,7 @@ final class ConnectionAcceptor: ChannelDuplexHandler {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // A client that disconnected before it was accepted is no reason to pause.
     if (error as? IOError)?.errnoCode == ECONNABORTED { return }
-    gate.failures.increment(by: 1)
+    gate.failed()
     if !isFailing { logger.error("connections cannot be accepted", metadata: ["error": "\(error)"]) }
     isFailing = true
     guard !isPaused else { return }

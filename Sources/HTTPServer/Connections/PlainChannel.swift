@@ -1,22 +1,14 @@
-import HummingbirdCore
-import Logging
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
 /// An HTTP/1 connection that limits what a client may send, and how slowly.
-struct LimitedHTTP1Channel: ServerChildChannel {
-  private let responder: HTTPConnection.Responder
-  private let limits: ConnectionLimits
-  let executor: (any TaskExecutor)?
+struct PlainChannel: Sendable {
+  let settings: ConnectionSettings
 
-  init(responder: @escaping HTTPConnection.Responder, limits: ConnectionLimits, executor: (any TaskExecutor)?) {
-    self.responder = responder
-    self.limits = limits
-    self.executor = executor
-  }
+  private var limits: ConnectionLimits { settings.limits }
 
-  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTPConnection> {
+  @Sendable func setUp(_ channel: any Channel) -> EventLoopFuture<HTTPConnection> {
     channel.eventLoop.makeCompletedFuture {
       let pipeline = channel.pipeline.syncOperations
       // `HTTPConnectionHandler` handles pipelined requests and errors. `HTTPFields` validates the headers.
@@ -24,10 +16,11 @@ struct LimitedHTTP1Channel: ServerChildChannel {
         withPipeliningAssistance: false, withErrorHandling: false, withOutboundHeaderValidation: false,
         withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
       try pipeline.addHandlers([
-        RequestHeads(), ConnectionDeadlines(limits: limits), HTTP1ToHTTPServerCodec(secure: false),
+        RequestHeads(), ConnectionDeadlines(limits: limits, refuse: settings.refuse),
+        HTTP1ToHTTPServerCodec(secure: false),
       ])
-      Self.keepUnreadBytesVisible(on: channel)
-      return try HTTPConnection(wrapping: channel)
+      channel.keepUnreadBytesVisible()
+      return try HTTPConnection(wrapping: channel, refuse: settings.refuse)
     }
   }
 
@@ -39,14 +32,24 @@ struct LimitedHTTP1Channel: ServerChildChannel {
     return decoder
   }
 
+  @Sendable func handle(_ connection: HTTPConnection) async {
+    await withTaskExecutorPreference(settings.executor) { await connection.serve(settings) }
+  }
+}
+
+extension Channel {
   /// Bytes that a slow client has not read must wait in the channel's buffer, where its speed is visible, and not in
   /// megabytes of kernel buffers.
-  static func keepUnreadBytesVisible(on channel: any Channel) {
+  func keepUnreadBytesVisible() {
     // Deadlines also hold without it, but later.
-    try? channel.syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
+    try? syncOptions?.setOption(.tcpOption(.notSentLowWaterMark), value: 16 << 10)
   }
+}
 
-  func handle(value: HTTPConnection, logger: Logger) async {
-    await withTaskExecutorPreference(executor) { await value.serve(responder, logger: logger) }
-  }
+extension NIOBSDSocket.Option {
+  #if canImport(Darwin)
+    fileprivate static let notSentLowWaterMark = Self(rawValue: 0x201)
+  #else
+    fileprivate static let notSentLowWaterMark = Self(rawValue: 25)
+  #endif
 }

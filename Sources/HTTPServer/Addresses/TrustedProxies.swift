@@ -1,24 +1,23 @@
-import NIOCore
 import HTTPTypes
 
-/// The proxies whose `X-Forwarded-For` is trusted: `MUSTER_TRUSTED_PROXIES`.
+/// The proxies whose `X-Forwarded-For` is trusted.
 public struct TrustedProxies: Sendable {
   private let blocks: AddressBlocks
 
   /// No proxies.
-  init() {
+  public init() {
     blocks = AddressBlocks()
   }
 
   /// Comma-separated addresses and CIDR blocks; nil if one of them is neither.
-  init?(_ text: String) {
+  public init?(_ text: String) {
     guard let blocks = AddressBlocks(text) else { return nil }
     self.blocks = blocks
   }
 
-  var isEmpty: Bool { blocks.isEmpty }
+  public var isEmpty: Bool { blocks.isEmpty }
 
-  func contains(_ address: IPAddress) -> Bool { blocks.contains(address) }
+  public func contains(_ address: IPAddress) -> Bool { blocks.contains(address) }
 
   /// The client whose request a peer has forwarded.
   ///
@@ -28,7 +27,7 @@ public struct TrustedProxies: Sendable {
   /// ignored.
   ///
   /// - Parameter forwardedFor: the lines of `X-Forwarded-For`, which form one list.
-  func client(behind peer: IPAddress, forwardedFor lines: [String]) -> IPAddress {
+  public func client(behind peer: IPAddress, forwardedFor lines: [String]) -> IPAddress {
     var client = peer
     for text in lines.joined(separator: ",").split(separator: ",").reversed() {
       guard contains(client), let next = IPAddress(forwarded: text) else { break }
@@ -38,15 +37,6 @@ public struct TrustedProxies: Sendable {
   }
 }
 
-extension Context {
-  /// The client's address: the peer of the connection, or the address that trusted proxies report.
-  var address: String {
-    // A closed connection has no address.
-    guard let peer = channel?.remoteAddress?.ipAddress, let address = IPAddress(peer) else { return "unknown" }
-    return trustedProxies.client(behind: address, forwardedFor: forwardedFor).description
-  }
-}
-
 extension HTTPField.Name {
-  static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
+  public static let xForwardedFor = HTTPField.Name("X-Forwarded-For")!
 }

@@ -17,6 +17,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private enum Sending { case nothing, head, body, closed }
 
   private let limits: ConnectionLimits
+  private let refuse: Refusal.Maker
   private var context: ChannelHandlerContext?
   private var timer: NIOScheduledCallback?
   private var closeBy = NIODeadline.distantFuture
@@ -40,8 +41,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   private var backlog: Backlog
 
-  init(limits: ConnectionLimits) {
+  init(limits: ConnectionLimits, refuse: @escaping Refusal.Maker) {
     self.limits = limits
+    self.refuse = refuse
     upload = Lag(bytesPerSecond: limits.bytesPerSecond, credit: limits.bodyGrace)
     backlog = Backlog(bytesPerSecond: limits.bytesPerSecond)
   }
@@ -214,7 +216,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     let due = nextDeadline(after: now)
     guard due <= now else { return arm(context, at: min(due, now + tick)) }
     if sending == .head, hasSpoken, pending.isEmpty, upload.seconds >= limits.headSeconds {
-      let refusal = Refusal.headTimeout
+      let refusal = refuse(.headTimeout)
       context.write(wrapOutboundOut(.head(refusal.head)), promise: nil)
       context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(refusal.body))), promise: nil)
     }

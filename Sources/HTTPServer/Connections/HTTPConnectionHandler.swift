@@ -1,6 +1,5 @@
 import DequeModule
-import Hummingbird
-import HummingbirdCore
+import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
@@ -14,7 +13,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  private typealias Body = NIOThrowingAsyncSequenceProducer<
+  typealias Body = NIOThrowingAsyncSequenceProducer<
     ByteBuffer, any Error, NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark, BodyReader
   >
 
@@ -52,10 +51,12 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private var hasPostponedRead = false
 
   private let isStream: Bool
+  private let makeRefusal: Refusal.Maker
 
   /// - Parameter isStream: whether this is a stream of HTTP/2, which its connection ends.
-  init(isStream: Bool) {
+  init(isStream: Bool, refuse: @escaping Refusal.Maker) {
     self.isStream = isStream
+    makeRefusal = refuse
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -111,7 +112,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       if case .stopProducing = source.yield(bytes) { wantsBody = false }
     case (.end, .request(let head, let body)):
       arriving = .nothing
-      give(Request(head: head, body: RequestBody(buffer: body)))
+      give(Request(head: head, body: RequestBody(body)))
     case (.end, .body(let source)):
       source.finish()
       arriving = .nothing
@@ -150,7 +151,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       delegate: BodyReader(handler: NIOLoopBound(self, eventLoop: context.eventLoop), eventLoop: context.eventLoop))
     if body.readableBytes > 0 { _ = made.source.yield(body) }
     arriving = .body(made.source)
-    give(Request(head: head, body: RequestBody(asyncSequence: made.sequence)))
+    give(Request(head: head, body: RequestBody(arriving: made.sequence)))
   }
 
   /// Does what has become possible after a read, a response or an event.
@@ -210,7 +211,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     isInputClosed = true
     guard !(isInProgress && hasBegunResponse) else { return context.close(promise: nil) }
     if !(hasBrokenBody && hasBegunResponse) {
-      let refusal = parserError == .headerOverflow ? Refusal.headersTooLarge : .malformed
+      let refusal = makeRefusal(parserError == .headerOverflow ? .headersTooLarge : .malformed)
       write([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
     }
     context.close(mode: .output, promise: nil)
@@ -249,7 +250,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       case .body, .unwantedBody: hasBrokenBody = true
       case .nothing, .request: break
       }
-      endBody(error)
+      endBody(MalformedRequest())
     } else {
       endInput(error)
       isLast = true
@@ -281,9 +282,9 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     task = nil
   }
 
-  private struct BodyReader: NIOAsyncSequenceProducerDelegate {
-    let handler: NIOLoopBound<HTTPConnectionHandler>
-    let eventLoop: any EventLoop
+  struct BodyReader: NIOAsyncSequenceProducerDelegate {
+    fileprivate let handler: NIOLoopBound<HTTPConnectionHandler>
+    fileprivate let eventLoop: any EventLoop
 
     func produceMore() {
       eventLoop.execute {

@@ -1,5 +1,3 @@
-import NIOHTTP1
-
 /// How much time and how many bytes a client may use.
 public struct ConnectionLimits: Sendable {
   /// Seconds for a request's line and headers, from the opening of the connection or the first byte of a later request.
@@ -24,16 +22,6 @@ public struct ConnectionLimits: Sendable {
   public var unwantedBody = 64 << 10
   /// Requests in progress on one HTTP/2 connection. Clients keep further ones back. Each may hold a body in memory.
   public var requestsPerConnection = 16
-  /// Seconds between two checks whether the files of the certificate have changed.
-  public var certificateSeconds = 10.0
-  /// Open notification streams per user, and of all users together.
-  public var streamsPerUser = 5
-  public var streams = 10_000
-  /// Seconds after which an idle stream sends a heartbeat.
-  public var streamHeartbeat = 15.0
-  /// Seconds between two checks of the inboxes of open streams while the database announces new items. Without the
-  /// announcements, a process checks more often.
-  public var streamCheck = 1.0
 
   public init() {}
 }

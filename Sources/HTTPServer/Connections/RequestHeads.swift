@@ -3,7 +3,7 @@ import NIOHTTP1
 
 /// Refuses requests with an ambiguous head, and masks header values that are not ASCII before anything reads them.
 ///
-/// The router and the middleware compare paths and headers as Swift strings. For text that is not ASCII, each
+/// Handlers compare paths and headers as Swift strings. For text that is not ASCII, each
 /// comparison normalizes, which takes quadratic time for a run of combining marks.
 final class RequestHeads: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
@@ -40,5 +40,13 @@ final class RequestHeads: ChannelInboundHandler {
   /// Replaces each byte that is not ASCII with a control character, which no rule for a header's value accepts.
   static func masked(_ value: String) -> String {
     value.isASCII ? value : String(decoding: value.utf8.map { $0 < 0x80 ? $0 : 0x7f }, as: UTF8.self)
+  }
+}
+
+extension String {
+  /// Whether hashing and comparing the text takes linear time.
+  var isASCII: Bool {
+    // Without an early exit, many bytes are compared at once.
+    utf8.withContiguousStorageIfAvailable { $0.reduce(0) { $0 | $1 } < 0x80 } ?? utf8.allSatisfy { $0 < 0x80 }
   }
 }

@@ -1,4 +1,3 @@
-import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP2
@@ -9,37 +8,29 @@ import NIOSSL
 ///
 /// Each HTTP/2 request is a stream with a pipeline of its own, whose last part is that of an HTTP/1 connection. So both
 /// versions are the same for everything that handles requests.
-struct SecureChannel: ServerChildChannel {
+struct SecureChannel: Sendable {
   typealias Requests = NIOHTTP2Handler.AsyncStreamMultiplexer<HTTPConnection>
 
-  struct Value: ServerChildChannelValue {
-    let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTPConnection, Requests>>
-    let channel: any Channel
+  struct Connection: Sendable {
+    fileprivate let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTPConnection, Requests>>
+    fileprivate let channel: any Channel
   }
 
-  private let http1: LimitedHTTP1Channel
-  private let certificate: ServerCertificate
-  private let limits: ConnectionLimits
+  let plain: PlainChannel
+  let certificate: ServerCertificate
 
-  init(
-    responder: @escaping HTTPConnection.Responder, certificate: ServerCertificate, limits: ConnectionLimits,
-    executor: (any TaskExecutor)?
-  ) {
-    http1 = LimitedHTTP1Channel(responder: responder, limits: limits, executor: executor)
-    self.certificate = certificate
-    self.limits = limits
-  }
+  private var settings: ConnectionSettings { plain.settings }
+  private var limits: ConnectionLimits { settings.limits }
 
-  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+  @Sendable func setUp(_ channel: any Channel) -> EventLoopFuture<Connection> {
     channel.eventLoop.makeCompletedFuture {
       try channel.pipeline.syncOperations.addHandlers([
         NIOSSLServerHandler(context: certificate.context), HandshakeDeadline(seconds: limits.headSeconds),
       ])
     }.flatMap {
       channel.configureHTTP2AsyncSecureUpgrade(
-        http1ConnectionInitializer: { http1.setup(channel: $0, logger: logger) },
-        http2ConnectionInitializer: { setUpHTTP2($0) })
-    }.map { Value(negotiated: $0, channel: channel) }
+        http1ConnectionInitializer: { plain.setUp($0) }, http2ConnectionInitializer: { setUpHTTP2($0) })
+    }.map { Connection(negotiated: $0, channel: channel) }
   }
 
   private func setUpHTTP2(_ channel: any Channel) -> EventLoopFuture<Requests> {
@@ -50,14 +41,14 @@ struct SecureChannel: ServerChildChannel {
       // A stream runs on the event loop of its connection.
       let connection = NIOLoopBound(deadlines, eventLoop: channel.eventLoop)
       let requests: Requests = try pipeline.configureAsyncHTTP2Pipeline(
-        mode: .server, connectionManagerConfiguration: manager, http2HandlerConfiguration: settings
+        mode: .server, connectionManagerConfiguration: manager, http2HandlerConfiguration: http2
       ) { stream in
         connection.value.opened()
         stream.closeFuture.whenComplete { _ in connection.value.closed() }
         return stream.eventLoop.makeCompletedFuture { try setUp(stream: stream) }
       }
       try pipeline.addHandler(HTTP2Errors(closing: deadlines))
-      LimitedHTTP1Channel.keepUnreadBytesVisible(on: channel)
+      channel.keepUnreadBytesVisible()
       return requests
     }
   }
@@ -67,40 +58,40 @@ struct SecureChannel: ServerChildChannel {
     .init(maxIdleTime: TimeAmount(seconds: limits.idleSeconds), maxAge: nil, maxGraceTime: nil, keepalive: nil)
   }
 
-  private var settings: NIOHTTP2Handler.Configuration {
-    var settings = NIOHTTP2Handler.Configuration()
-    settings.connection.initialSettings = [
+  private var http2: NIOHTTP2Handler.Configuration {
+    var http2 = NIOHTTP2Handler.Configuration()
+    http2.connection.initialSettings = [
       HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.requestsPerConnection),
       HTTP2Setting(parameter: .maxHeaderListSize, value: limits.headBytes),
     ]
-    return settings
+    return http2
   }
 
   private func setUp(stream: any Channel) throws -> HTTPConnection {
     try stream.pipeline.syncOperations.addHandlers([
-      StreamHeads(), StreamDeadlines(limits: limits), HTTP2FramePayloadToHTTPServerCodec(),
+      StreamHeads(refuse: settings.refuse), StreamDeadlines(limits: limits), HTTP2FramePayloadToHTTPServerCodec(),
     ])
-    return try HTTPConnection(wrapping: stream, isStream: true)
+    return try HTTPConnection(wrapping: stream, isStream: true, refuse: settings.refuse)
   }
 
-  func handle(value: Value, logger: Logger) async {
+  @Sendable func handle(_ connection: Connection) async {
     // Fails if the handshake does.
-    switch try? await value.negotiated.get() {
-    case .http1_1(let connection)?: await http1.handle(value: connection, logger: logger)
-    case .http2(let requests)?: await handle(requests, on: value.channel, logger: logger)
+    switch try? await connection.negotiated.get() {
+    case .http1_1(let connection)?: await plain.handle(connection)
+    case .http2(let requests)?: await handle(requests, on: connection.channel)
     case nil: break
     }
   }
 
-  private func handle(_ requests: Requests, on channel: any Channel, logger: Logger) async {
+  private func handle(_ requests: Requests, on channel: any Channel) async {
     let handling = Task {
       await withDiscardingTaskGroup { group in
         do {
           for try await request in requests.inbound {
-            group.addTask(executorPreference: http1.executor) { await http1.handle(value: request, logger: logger) }
+            group.addTask(executorPreference: settings.executor) { await plain.handle(request) }
           }
         } catch {
-          logger.trace("an HTTP/2 connection failed", metadata: ["error": "\(error)"])
+          settings.logger.trace("an HTTP/2 connection failed", metadata: ["error": "\(error)"])
         }
       }
     }

@@ -14,16 +14,21 @@ final class StreamHeads: ChannelInboundHandler {
   /// As many as an HTTP/1 request may have, and the method, scheme, path and authority.
   private static let maximumCount = 104
 
+  private let refuse: Refusal.Maker
   private var hasHead = false
   private var isRefused = false
+
+  init(refuse: @escaping Refusal.Maker) {
+    self.refuse = refuse
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !isRefused else { return }
     guard !hasHead, case .headers(var payload) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
     hasHead = true
-    if let refusal = Self.refusal(of: payload.headers) {
+    if let reason = Self.reason(against: payload.headers) {
       isRefused = true
-      return respond(refusal, endsStream: !payload.endStream, context)
+      return respond(refuse(reason), endsStream: !payload.endStream, context)
     }
     if payload.headers.contains(where: { !$0.value.isASCII }) {
       payload.headers = HPACKHeaders(payload.headers.map { ($0.name, RequestHeads.masked($0.value)) })
@@ -35,14 +40,14 @@ final class StreamHeads: ChannelInboundHandler {
     context.fireChannelRead(wrapInboundOut(.headers(payload)))
   }
 
-  private static func refusal(of headers: HPACKHeaders) -> Refusal? {
-    guard headers.count <= maximumCount else { return Refusal.headersTooLarge }
+  private static func reason(against headers: HPACKHeaders) -> Refusal.Reason? {
+    guard headers.count <= maximumCount else { return .headersTooLarge }
     guard let path = headers.first(name: ":path"), path.isASCII, let authority = headers.first(name: ":authority"),
       !authority.isEmpty
-    else { return Refusal.malformed }
+    else { return .malformed }
     // Otherwise two readers of the request, such as a proxy and this service, could see different hosts.
     let hosts = headers["host"]
-    return hosts.count <= 1 && hosts.allSatisfy { $0.hasSameBytes(as: authority) } ? nil : Refusal.malformed
+    return hosts.count <= 1 && hosts.allSatisfy { $0.utf8.elementsEqual(authority.utf8) } ? nil : .malformed
   }
 
   /// - Parameter endsStream: whether the rest of the request is still to come, and unwanted.

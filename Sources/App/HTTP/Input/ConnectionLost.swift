@@ -1,2 +1,0 @@
-/// The client has disconnected or cancelled its request while it was sending the body.
-struct ConnectionLost: Error {}
