@@ -167,6 +167,17 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(
+      name: "HTTPServerTests",
+      dependencies: [
+        "HTTPServer",
+        server("Logging", "swift-log"),
+        server("NIOCore", "swift-nio"),
+        server("NIOEmbedded", "swift-nio"),
+        server("NIOHTTP1", "swift-nio"),
+        server("NIOHTTPTypes", "swift-nio-extras"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "AppTests",
       dependencies: [
         "App", "EmbeddedPostgres", "HTML", "HTTPServer", "Postgres", "TestSupport", "generate", "render-docs",
@@ -177,9 +188,7 @@ let package = Package(
         server("Logging", "swift-log"),
         server("Metrics", "swift-metrics"),
         server("NIOCore", "swift-nio"),
-        server("NIOEmbedded", "swift-nio"),
         server("NIOHTTP1", "swift-nio"),
-        server("NIOHTTPTypes", "swift-nio-extras"),
         server("NIOHPACK", "swift-nio-http2"),
         server("NIOHTTP2", "swift-nio-http2"),
         server("NIOPosix", "swift-nio"),

@@ -21,33 +21,44 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private enum Arriving {
     case nothing
     case request(HTTPRequest, ByteBuffer)
-    case body(Body.Source)
+    /// The task reads the body while it arrives.
+    case body(Body.Source, isWanted: Bool)
     /// The body of a request that already has its response.
     case unwantedBody
   }
 
+  /// The turn in the exchange of requests and responses.
+  private enum Turn {
+    /// The task has not begun.
+    case beginning
+    /// The task waits for a request.
+    case client(CheckedContinuation<Request?, Never>)
+    /// A request waits for the task to begin.
+    case given(Request)
+    /// The task makes a response.
+    case task(hasBegunResponse: Bool)
+    /// The task gets no more requests.
+    case over
+
+    /// From the moment that a request is given until its response is complete.
+    var isInProgress: Bool {
+      switch self {
+      case .given, .task: true
+      case .beginning, .client, .over: false
+      }
+    }
+
+    var hasBegunResponse: Bool {
+      if case .task(hasBegunResponse: true) = self { true } else { false }
+    }
+  }
+
   private var context: ChannelHandlerContext?
   private var arriving = Arriving.nothing
+  private var turn = Turn.beginning
+  private var ending = ConnectionEnding.open
   /// The parts after the request in progress.
   private var waiting: Deque<HTTPRequestPart> = []
-  /// A request that the task has not asked for yet.
-  private var given: Request?
-  /// Waits for a request.
-  private var task: CheckedContinuation<Request?, Never>?
-
-  /// From the moment that a request is given until its response is complete.
-  private var isInProgress = false
-  private var hasBegunResponse = false
-  private var isInputClosed = false
-  /// Whether the connection closes after the response in progress.
-  private var isLast = false
-  private var parserError: HTTPParserError?
-  /// Whether the error is in the body of a request that was given, so that its response is the only one.
-  private var hasBrokenBody = false
-  /// Whether the client gets no more bytes.
-  private var isOutputClosed = false
-
-  private var wantsBody = true
   private var hasPostponedRead = false
 
   private let isStream: Bool
@@ -65,7 +76,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     self.context = nil
-    endInput(ChannelError.ioOnClosedChannel)
+    cut(ChannelError.ioOnClosedChannel)
   }
 
   // MARK: Requests
@@ -91,7 +102,10 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     context.fireChannelWritabilityChanged()
   }
 
-  private var mayRead: Bool { wantsBody && waiting.isEmpty && (isInProgress || isWritable) }
+  private var mayRead: Bool {
+    if case .body(_, isWanted: false) = arriving { return false }
+    return waiting.isEmpty && (turn.isInProgress || isWritable)
+  }
 
   /// Whether the client takes its responses. Otherwise one that only sends requests could fill the memory.
   private var isWritable: Bool { context?.channel.isWritable ?? true }
@@ -99,24 +113,23 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private var mustWait: Bool { !waiting.isEmpty || !mayTake }
 
   private var mayTake: Bool {
-    if case .nothing = arriving { !isInProgress && isWritable } else { true }
+    if case .nothing = arriving { !turn.isInProgress && isWritable } else { true }
   }
 
   private func take(_ part: HTTPRequestPart) {
     switch (part, arriving) {
     case (.head(let head), _):
-      arriving = .request(head, ByteBuffer())
+      if case .over = turn { arriving = .unwantedBody } else { arriving = .request(head, ByteBuffer()) }
     case (.body(let bytes), .request):
       append(bytes)
-    case (.body(let bytes), .body(let source)):
-      if case .stopProducing = source.yield(bytes) { wantsBody = false }
+    case (.body(let bytes), .body(let source, _)):
+      if case .stopProducing = source.yield(bytes) { arriving = .body(source, isWanted: false) }
     case (.end, .request(let head, let body)):
       arriving = .nothing
       give(Request(head: head, body: RequestBody(body)))
-    case (.end, .body(let source)):
+    case (.end, .body(let source, _)):
       source.finish()
       arriving = .nothing
-      wantsBody = true
     case (.end, .unwantedBody):
       arriving = .nothing
     case (.body, _), (.end, .nothing):
@@ -133,13 +146,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   }
 
   private func give(_ request: Request) {
-    isInProgress = true
-    hasBegunResponse = false
-    if let task {
-      self.task = nil
+    switch turn {
+    case .client(let task):
+      turn = .task(hasBegunResponse: false)
       task.resume(returning: request)
-    } else {
-      given = request
+    case .beginning:
+      turn = .given(request)
+    case .given, .task, .over:
+      break
     }
   }
 
@@ -150,22 +164,33 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       backPressureStrategy: .init(lowWatermark: 2, highWatermark: 10), finishOnDeinit: true,
       delegate: BodyReader(handler: NIOLoopBound(self, eventLoop: context.eventLoop), eventLoop: context.eventLoop))
     if body.readableBytes > 0 { _ = made.source.yield(body) }
-    arriving = .body(made.source)
+    arriving = .body(made.source, isWanted: true)
     give(Request(head: head, body: RequestBody(arriving: made.sequence)))
   }
 
   /// Does what has become possible after a read, a response or an event.
   private func proceed() {
     while !waiting.isEmpty, mayTake { take(waiting.removeFirst()) }
-    if case .request(let head, let body) = arriving, parserError == nil, !isInputClosed { give(head, body) }
-    if !isInProgress, waiting.isEmpty {
-      if parserError != nil { refuse() }
-      if isInputClosed { endTask() }
-      if isLast { context?.close(promise: nil) }
-    }
-    if hasPostponedRead, mayRead {
-      hasPostponedRead = false
-      context?.read()
+    if case .request(let head, let body) = arriving, ending.mayBeginBody { give(head, body) }
+    if !turn.isInProgress, waiting.isEmpty { proceedToEnd() }
+    resumeReading()
+  }
+
+  private func resumeReading() {
+    guard hasPostponedRead, mayRead else { return }
+    hasPostponedRead = false
+    context?.read()
+  }
+
+  private func proceedToEnd() {
+    switch ending {
+    case .open: break
+    case .last: context?.close(promise: nil)
+    case .inputClosed, .silent: endTask()
+    case .malformed: sendRefusal()
+    case .cut:
+      endTask()
+      context?.close(promise: nil)
     }
   }
 
@@ -174,47 +199,65 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   /// Sends the last parts of a response, and passes the next request on; nil after the last.
   func next(after response: [HTTPResponsePart], _ task: CheckedContinuation<Request?, Never>) {
     if !response.isEmpty {
-      write(response, promise: nil)
-      isInProgress = false
-      if case .body(let source) = arriving {
+      send(response, promise: nil)
+      if case .body(let source, _) = arriving {
         source.finish()
         arriving = .unwantedBody
-        wantsBody = true
       }
     }
-    if let given {
-      self.given = nil
-      task.resume(returning: given)
-    } else {
-      self.task = task
+    switch turn {
+    case .given(let request):
+      turn = .task(hasBegunResponse: false)
+      task.resume(returning: request)
+    case .over:
+      task.resume(returning: nil)
+    case .beginning, .client, .task:
+      turn = .client(task)
       proceed()
     }
   }
 
   /// - Parameter promise: the task waits for it. It is fulfilled immediately while the client keeps up.
-  func write(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>?) {
+  func write(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>) {
+    if case .task = turn { turn = .task(hasBegunResponse: true) }
+    send(parts, promise: promise)
+  }
+
+  private func send(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>?) {
     guard let context, let last = parts.last else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }
-    hasBegunResponse = true
     let keepsUp = isWritable
     for part in parts.dropLast() { context.write(wrapOutboundOut(part), promise: nil) }
     context.writeAndFlush(wrapOutboundOut(last), promise: keepsUp ? nil : promise)
     if keepsUp { promise?.succeed() }
   }
 
-  /// Responds to bytes that are not HTTP, and closes the connection.
+  /// Responds to a request whose body is not HTTP, and closes the connection.
   func refuse() {
-    guard let context, !isOutputClosed else { return }
-    isOutputClosed = true
-    isInputClosed = true
-    guard !(isInProgress && hasBegunResponse) else { return context.close(promise: nil) }
-    if !(hasBrokenBody && hasBegunResponse) {
-      let refusal = makeRefusal(parserError == .headerOverflow ? .headersTooLarge : .malformed)
-      write([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
+    sendRefusal()
+    resumeReading()
+  }
+
+  private func sendRefusal() {
+    switch ending {
+    case .silent: break
+    case .malformed(let reason, let inBody):
+      let (isInProgress, hasBegunResponse) = (turn.isInProgress, turn.hasBegunResponse)
+      ending = .silent
+      waiting.removeAll()
+      endTask()
+      // A part of a response must not look complete.
+      guard !hasBegunResponse else { context?.close(promise: nil); return }
+      // A request whose body breaks after its response gets no second one.
+      if isInProgress || !inBody {
+        let refusal = makeRefusal(reason)
+        send([.head(refusal.response), .body(refusal.body), .end(nil)], promise: nil)
+      }
+      context?.close(mode: .output, promise: nil)
+    case .open, .last, .inputClosed, .cut: context?.close(promise: nil)
     }
-    context.close(mode: .output, promise: nil)
   }
 
   // MARK: The end
@@ -222,12 +265,15 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     switch event {
     case ChannelEvent.inputClosed:
-      endInput(ChannelError.inputClosed)
+      ending.inputCloses()
+      endBody(ChannelError.inputClosed)
       proceed()
     case ChannelEvent.outputClosed:
-      isOutputClosed = true
+      ending.outputCloses()
+      waiting.removeAll()
+      proceed()
     case is ChannelShouldQuiesceEvent where !isStream:
-      isLast = true
+      ending.quiesces()
       proceed()
     default: break
     }
@@ -236,50 +282,48 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   /// Ends the requests immediately, as if the client had closed the connection.
   func cancel() {
-    endInput(CancellationError())
-    isLast = true
-    proceed()
+    cut(CancellationError())
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The decoder reports each further byte.
-    guard parserError == nil else { return }
-    if let error = error as? HTTPParserError {
-      parserError = error
-      switch arriving {
-      case .body, .unwantedBody: hasBrokenBody = true
-      case .nothing, .request: break
-      }
-      endBody(MalformedRequest())
-    } else {
-      endInput(error)
-      isLast = true
+    guard let error = error as? HTTPParserError else {
+      if ending.canFail { cut(error) }
+      return
     }
+    // The decoder reports each further byte.
+    guard ending.canBeMalformed else { return }
+    let inBody =
+      switch arriving {
+      case .body, .unwantedBody: true
+      case .nothing, .request: false
+      }
+    ending = .malformed(error == .headerOverflow ? .headersTooLarge : .malformed, inBody: inBody)
+    endBody(MalformedRequest())
     proceed()
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    waiting.removeAll()
-    endInput(ChannelError.ioOnClosedChannel)
+    cut(ChannelError.ioOnClosedChannel)
     context.fireChannelInactive()
   }
 
-  private func endInput(_ error: any Error) {
-    isInputClosed = true
+  private func cut(_ error: any Error) {
+    ending = .cut
+    waiting.removeAll()
     endBody(error)
-    if !isInProgress { endTask() }
+    proceed()
   }
 
   private func endBody(_ error: any Error) {
-    guard case .body(let source) = arriving else { return }
+    guard case .body(let source, _) = arriving else { return }
     source.finish(error)
     arriving = .nothing
-    wantsBody = true
   }
 
   private func endTask() {
-    task?.resume(returning: nil)
-    task = nil
+    guard case .client(let task) = turn else { return turn = .over }
+    turn = .over
+    task.resume(returning: nil)
   }
 
   struct BodyReader: NIOAsyncSequenceProducerDelegate {
@@ -287,12 +331,15 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     fileprivate let eventLoop: any EventLoop
 
     func produceMore() {
-      eventLoop.execute {
-        handler.value.wantsBody = true
-        handler.value.proceed()
-      }
+      eventLoop.execute { handler.value.wantBody() }
     }
 
     func didTerminate() {}
+  }
+
+  private func wantBody() {
+    guard case .body(let source, isWanted: false) = arriving else { return }
+    arriving = .body(source, isWanted: true)
+    proceed()
   }
 }

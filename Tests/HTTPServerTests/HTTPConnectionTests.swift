@@ -155,6 +155,109 @@ import Testing
     #expect(client.closes == [.all])
   }
 
+  // MARK: Transitions to the end
+
+  @Test func `a request that the end of the input breaks off is not given`() async throws {
+    let handled = Mutex(0)
+    let client = try await Client { _ in
+      handled.withLock { $0 += 1 }
+      return Response(status: .ok)
+    }
+    try await client.fire { [head = request("/")[0]] in
+      $0.fireChannelRead(head)
+      $0.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+      $0.fireChannelReadComplete()
+    }
+    try await client.untilItCloses(.output)
+    #expect(handled.withLock { $0 } == 0)
+    try await client.end()
+  }
+
+  @Test func `a body that breaks before its response is refused, and only once`() async throws {
+    let client = try await Client { request in
+      _ = try await request.body.collect(upTo: 100)
+      return Response(status: .ok)
+    }
+    try await client.send(Array(request("/", body: "part").dropLast()))
+    try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidChunkSize) }
+    #expect(try await client.response().status == .badRequest)
+    #expect(Set(client.closes) == [.output])
+    #expect(try await client.nextPart() == nil)
+    try await client.end()
+  }
+
+  @Test func `a body that breaks after a part of its response closes the connection without a refusal`() async throws {
+    let client = try await Client { request in
+      Response(
+        status: .ok,
+        body: ResponseBody { writer in
+          try await writer.write(ByteBuffer(string: "part"))
+          _ = try await request.body.collect(upTo: 100)
+          writer.finish()
+        })
+    }
+    try await client.send(Array(request("/", body: "part").dropLast()))
+    for _ in 1...2 { _ = try await client.channel.waitForOutboundWrite(as: HTTPResponsePart.self) }
+    try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidChunkSize) }
+    await client.serving.value
+    #expect(client.closes.last == .all)
+    #expect(try await client.nextPart() == nil)
+  }
+
+  @Test func `after the end of its output, a connection handles no more requests`() async throws {
+    let handled = Mutex(0)
+    let client = try await Client { _ in
+      handled.withLock { $0 += 1 }
+      return Response(status: .ok)
+    }
+    try await client.send(request("/1"))
+    #expect(try await client.response().status == .ok)
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelEvent.outputClosed) }
+    try await client.send(request("/2", body: "part") + request("/3"))
+    try await client.untilItCloses(.output)
+    #expect(handled.withLock { $0 } == 1)
+    try await client.end()
+  }
+
+  @Test func `a connection that fails drops the requests that wait, and closes after the response in progress`()
+    async throws
+  {
+    let (began, mayRespond) = (AsyncStream.makeStream(of: Void.self), AsyncStream.makeStream(of: Void.self))
+    let handled = Mutex(0)
+    let client = try await Client { _ in
+      handled.withLock { $0 += 1 }
+      began.continuation.finish()
+      for await _ in mayRespond.stream {}
+      return Response(status: .ok)
+    }
+    try await client.send(request("/1") + request("/2"))
+    for await _ in began.stream {}
+    try await client.fire { $0.fireErrorCaught(ChannelError.ioOnClosedChannel) }
+    #expect(client.closes == [])
+    mayRespond.continuation.finish()
+    try await client.untilItCloses(.all)
+    #expect(handled.withLock { $0 } == 1)
+    try await client.end()
+  }
+
+  @Test func `a graceful shutdown closes a connection that waits for a request`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.send(request("/"))
+    #expect(try await client.response().status == .ok)
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+    #expect(client.closes.first == .all)
+    try await client.end()
+  }
+
+  @Test func `a graceful shutdown does not wait for a client that was refused`() async throws {
+    let client = try await Client { _ in Response(status: .ok) }
+    try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidMethod) }
+    #expect(try await client.response().status == .badRequest)
+    try await client.fire { $0.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+    #expect(client.closes.contains(.all))
+    try await client.end()
+  }
+
   private func request(_ path: String, body: String = "", length: Int? = nil) -> [HTTPRequestPart] {
     var head = HTTPRequest(method: .post, scheme: "http", authority: "test", path: path)
     head.headerFields[.contentLength] = length.map(String.init)
@@ -206,6 +309,10 @@ private struct Client {
 
   func nextPart() async throws -> HTTPResponsePart? {
     try await channel.readOutbound(as: HTTPResponsePart.self)
+  }
+
+  func untilItCloses(_ mode: CloseMode) async throws {
+    while !closes.contains(mode) { try await Task.sleep(for: .milliseconds(5)) }
   }
 
   func end() async throws {

@@ -1,0 +1,60 @@
+/// How far a connection is on its way to its end, apart from the request in progress.
+enum ConnectionEnding: Equatable {
+  /// Further requests may arrive.
+  case open
+  /// The connection closes after the response in progress, because the server stops.
+  case last
+  /// The client sends nothing more, and gets the responses to what it has sent.
+  case inputClosed
+  /// What follows the request in progress is not HTTP, and will be refused: the body of a request that the task has got,
+  /// or the head of another one.
+  case malformed(Refusal.Reason, inBody: Bool)
+  /// The client gets no more bytes.
+  case silent
+  /// Nothing more arrives, and the connection closes after the request in progress: it has failed, is lost, or its task
+  /// is canceled.
+  case cut
+
+  /// Whether a request may be given to the task before all of it has arrived.
+  var mayBeginBody: Bool { self == .open || self == .last }
+
+  /// Whether an error of the connection ends it. After bytes that are not HTTP, handlers report more of them.
+  var canFail: Bool {
+    switch self {
+    case .open, .last, .inputClosed, .cut: true
+    case .malformed, .silent: false
+    }
+  }
+
+  /// Whether the decoder's first error is still to come.
+  var canBeMalformed: Bool {
+    switch self {
+    case .open, .last, .inputClosed: true
+    case .malformed, .silent, .cut: false
+    }
+  }
+
+  mutating func inputCloses() {
+    switch self {
+    case .open, .last: self = .inputClosed
+    case .inputClosed, .malformed, .silent, .cut: break
+    }
+  }
+
+  mutating func outputCloses() {
+    switch self {
+    case .open, .last, .inputClosed, .malformed: self = .silent
+    case .silent, .cut: break
+    }
+  }
+
+  mutating func quiesces() {
+    switch self {
+    case .open: self = .last
+    // The client need not confirm the end.
+    case .silent: self = .cut
+    // These end soon without it.
+    case .last, .inputClosed, .malformed, .cut: break
+    }
+  }
+}
