@@ -17,8 +17,18 @@ final class KeyedQueue: Sendable {
 
   private let capacity: Int
   private let patience: Duration
-  /// For each key that a write holds, the writes that wait for it. Other keys are absent.
-  private let lines = Mutex<[Key: WaitingLine<Void>]>([:])
+  /// The keys that writes hold.
+  private let held = Mutex<[Key: Hold]>([:])
+
+  private struct Hold {
+    /// The writes that wait for the key. Nil until one does, which few keys see.
+    var line: WaitingLine<Void>?
+
+    mutating func join(upTo capacity: Int, until deadline: ContinuousClock.Instant) throws -> WaitingLine<Void>.Place? {
+      if line == nil { line = WaitingLine(maximumCount: capacity) }
+      return try line?.join(until: deadline)
+    }
+  }
 
   /// - Parameters:
   ///   - capacity: how many writes may wait for one key.
@@ -35,20 +45,20 @@ final class KeyedQueue: Sendable {
   func turn<Value: Sendable>(at keys: [Key], _ body: () async throws -> Value) async throws -> Value {
     try Task.checkCancellation()
     let keys = Self.inOrder(keys)
-    var held = takeFree(keys)
-    defer { leave(keys[..<held]) }
-    while held < keys.count {
-      try await wait(at: keys[held])
-      held += 1
+    var taken = takeFree(keys)
+    defer { leave(keys[..<taken]) }
+    while taken < keys.count {
+      try await wait(at: keys[taken])
+      taken += 1
     }
     return try await body()
   }
 
   /// The number of writes that wait for a key; nil if no write holds it.
-  func waiting(at key: Key) -> Int? { lines.withLock { $0[key]?.count } }
+  func waiting(at key: Key) -> Int? { held.withLock { $0[key].map { $0.line?.count ?? 0 } } }
 
   /// Whether no write holds a key.
-  var isIdle: Bool { lines.withLock { $0.isEmpty } }
+  var isIdle: Bool { held.withLock { $0.isEmpty } }
 
   /// The keys in the order in which they are taken, each once.
   private static func inOrder(_ keys: [Key]) -> [Key] {
@@ -61,29 +71,27 @@ final class KeyedQueue: Sendable {
   ///
   /// - Returns: the number of keys taken.
   private func takeFree(_ keys: [Key]) -> Int {
-    lines.withLock { lines in
+    held.withLock { held in
       for (count, key) in keys.enumerated() {
-        guard take(&lines[key]) else { return count }
+        guard Self.take(&held[key]) else { return count }
       }
       return keys.count
     }
   }
 
-  /// Takes a key by its line, which it has only while it is held.
-  ///
   /// - Returns: whether the key was free.
-  private func take(_ line: inout WaitingLine<Void>?) -> Bool {
-    guard line == nil else { return false }
-    line = WaitingLine(maximumCount: capacity)
+  private static func take(_ hold: inout Hold?) -> Bool {
+    guard hold == nil else { return false }
+    hold = Hold()
     return true
   }
 
   private func wait(at key: Key) async throws {
     try Task.checkCancellation()
-    let turn = try lines.withLock { lines -> WaitingLine<Void>.Place? in
-      if take(&lines[key]) { return nil }
+    let turn = try held.withLock { held -> WaitingLine<Void>.Place? in
+      if Self.take(&held[key]) { return nil }
       do {
-        return try lines[key]?.join(until: .now + patience)
+        return try held[key]?.join(upTo: capacity, until: .now + patience)
       } catch {
         throw AppError.contended
       }
@@ -94,12 +102,12 @@ final class KeyedQueue: Sendable {
   /// Passes each key to the first write that waits for it.
   private func leave(_ keys: ArraySlice<Key>) {
     let now = ContinuousClock.now
-    let late = lines.withLock { lines in
+    let late = held.withLock { held in
       var late: [Reply<Void>] = []
       for key in keys {
-        guard let place = lines.index(forKey: key) else { continue }
-        late += lines.values[place].takeLate(at: now)
-        if !lines.values[place].serve(()) { lines.remove(at: place) }
+        guard let place = held.index(forKey: key) else { continue }
+        late += held.values[place].line?.takeLate(at: now) ?? []
+        if held.values[place].line?.serve(()) != true { held.remove(at: place) }
       }
       return late
     }

@@ -19,13 +19,11 @@ final class PerUser: Sendable {
   }
 
   func take(for user: User.ID) throws(Refusal) -> Place {
-    let refusal = counts.withLock { counts -> Refusal? in
-      if counts[user, default: 0] >= limit { return .limit }
-      if counts.values.reduce(0, +) >= total { return .total }
+    try counts.withLock { counts throws(Refusal) in
+      if counts[user, default: 0] >= limit { throw .limit }
+      if total < .max, counts.values.reduce(0, +) >= total { throw .total }
       counts[user, default: 0] += 1
-      return nil
     }
-    if let refusal { throw refusal }
     return Place(of: user, in: self)
   }
 

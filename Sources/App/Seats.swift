@@ -25,13 +25,16 @@ final class Seats: Sendable {
   func hold<Value: Sendable>(
     waitingAtMost limit: Int = .max, _ body: () async throws -> Value
   ) async throws -> Value {
-    try Task.checkCancellation()
-    try await sit(waitingAtMost: limit)
+    try await take(waitingAtMost: limit)
     defer { leave() }
     return try await body()
   }
 
-  private func sit(waitingAtMost limit: Int) async throws {
+  /// Takes a seat. The caller gives it back with ``leave()``.
+  ///
+  /// - Throws: ``AreFull`` if `limit` callers wait already, `CancellationError` if the task is cancelled meanwhile.
+  func take(waitingAtMost limit: Int = .max) async throws {
+    try Task.checkCancellation()
     let turn = try state.withLock { state -> WaitingLine<Void>.Place? in
       guard state.free == 0 else {
         state.free -= 1
@@ -43,7 +46,7 @@ final class Seats: Sendable {
     try await turn?.value()
   }
 
-  private func leave() {
+  func leave() {
     state.withLock { state in
       if !state.line.serve(()) { state.free += 1 }
     }

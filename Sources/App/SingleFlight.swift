@@ -4,7 +4,8 @@ import Synchronization
 final class SingleFlight<Value: Sendable>: Sendable {
   private let running = Mutex<Task<Value, any Error>?>(nil)
 
-  var isRunning: Bool { running.withLock { $0 != nil } }
+  /// The operation that runs.
+  var current: Task<Value, any Error>? { running.withLock { $0 } }
 
   /// The operation that runs. If there is none, `operation` begins.
   ///
@@ -13,7 +14,7 @@ final class SingleFlight<Value: Sendable>: Sendable {
     running.withLock { running in
       if let running { return running }
       let task = Task {
-        // Before any caller has the result: if that is of no use, the caller gets another one.
+        // It ends before any caller has the result. A caller that cannot use the result can begin another operation.
         defer { self.running.withLock { $0 = nil } }
         return try await operation()
       }
@@ -22,7 +23,5 @@ final class SingleFlight<Value: Sendable>: Sendable {
     }
   }
 
-  func cancel() {
-    running.withLock { $0 }?.cancel()
-  }
+  func cancel() { current?.cancel() }
 }

@@ -9,7 +9,7 @@ enum ProblemLine {
       line = problem.errors.map { "\(fieldNames[$0.field] ?? $0.field): \($0.message)." }.joined(separator: " ")
     }
     if let seconds = problem.retryAfter {
-      if line.hasSuffix(later) { line.removeLast(later.count) }
+      for ending in endings where line.hasSuffix(ending) { line.removeLast(ending.count) }
       line += " Try again in \(duration(seconds))."
     }
     // What went wrong inside the service is in its log, under this id.
@@ -17,8 +17,8 @@ enum ProblemLine {
     return line.safeLine
   }
 
-  /// The end of the service's sentences about waiting, which do not say how long.
-  private static let later = " Try again later."
+  /// The ends of the service's sentences about waiting, which do not say how long.
+  private static let endings = [" Try again later.", " Try again."]
 
   private static func fallback(_ problem: Problem) -> String {
     problem.title.isEmpty ? "The service responded with status \(problem.status)." : problem.title
@@ -43,6 +43,10 @@ enum ProblemLine {
   static let sentences: [Problem.Slug: String] = [
     .malformedBody: "The service could not read the request: this musterctl may be too old.",
     .malformedRequest: "The service could not read the request: this musterctl may be too old.",
+    .unsupportedMediaType: "The service could not read the request: this musterctl may be too old.",
+    .bodyTooLarge: "The request is too large. Repeat the command with less text.",
+    .requestRunning: "The same request is still running. Repeat the command later.",
+    .notYours: "You are logged in as another user. Use `musterctl login`.",
     .routeNotFound: "The service does not have this call: it may be older than this musterctl, or not Muster.",
     .methodNotAllowed: "The service does not have this call: it may be older than this musterctl, or not Muster.",
     .noToken: "You are not logged in. Use `musterctl login`.",

@@ -27,16 +27,17 @@ import Testing
 
   /// The slugs of the service's errors, by its source.
   private func thrown() throws -> Set<Problem.Slug> {
+    Set(
+      try sources().flatMap { text in
+        text.matches(of: /AppError\(\s*\.\w+,\s*"([a-z-]+)"/).map { .init(rawValue: String($0.1)) }
+      })
+  }
+
+  /// The texts of the service's source files.
+  private func sources() throws -> [String] {
     let folder = Program.checkout.appending(path: "Sources/App")
     let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
-    var slugs: Set<Problem.Slug> = []
-    for path in paths {
-      let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-      for name in text.matches(of: /AppError\(\s*\.\w+,\s*"([a-z-]+)"/) {
-        slugs.insert(.init(rawValue: String(name.1)))
-      }
-    }
-    return slugs
+    return try paths.map { try String(contentsOf: folder.appending(path: $0), encoding: .utf8) }
   }
 
   @Test func `every problem that the service can respond is documented`() throws {
@@ -58,6 +59,28 @@ import Testing
     for sentence in ProblemLine.sentences.values {
       #expect(sentence.contains("musterctl") || sentence.contains("command"), "\(sentence)")
       #expect(sentence.hasSuffix(".") && sentence.count <= 90 && !sentence.contains("\n"), "\(sentence)")
+    }
+  }
+
+  /// The service's own sentences, by its source, and for how long each makes the caller wait.
+  private func sentences() throws -> [(slug: Problem.Slug, text: String, wait: Int?)] {
+    let form = /AppError\(\s*\.\w+,\s*"([a-z-]+)",\s*"([^"]+)"(?:,\s*retryAfter:\s*(\d+))?/
+    return try sources().flatMap { text in
+      text.matches(of: form).map { (.init(rawValue: String($0.1)), String($0.2), $0.3.flatMap { Int($0) }) }
+    }
+  }
+
+  @Test func `every line is about the service, in words of a terminal, and says once when to try again`() throws {
+    let sentences = try sentences()
+    #expect(sentences.count >= 50)
+    for (slug, text, wait) in sentences where !Self.inside.contains(slug) {
+      var problem = Problem(type: slug, title: "", status: 400, detail: text)
+      problem.retryAfter = wait
+      let line = ProblemLine.text(for: problem)
+      #expect(line.hasSuffix(".") && line.ranges(of: "Try again").count <= 1, "\(line)")
+      for word in ["Idempotency-Key", "Content-Type", "in the token", "This process"] {
+        #expect(!line.contains(word), "\(line)")
+      }
     }
   }
 

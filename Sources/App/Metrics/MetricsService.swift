@@ -169,14 +169,18 @@ public enum MetricsListening: Sendable, Equatable {
 actor RecentQueueStats {
   private static let lifetime = Duration.seconds(15)
 
-  private let flight = SingleFlight<QueueStats>()
-  private var recent: (stats: QueueStats, at: ContinuousClock.Instant)?
+  private typealias Reading = (stats: QueueStats, start: ContinuousClock.Instant)
+
+  private let flight = SingleFlight<Reading>()
+  private var recent: Reading?
 
   func read(in database: Database) async throws -> QueueStats {
-    if let recent, .now < recent.at + Self.lifetime { return recent.stats }
-    let now = ContinuousClock.now
-    let stats = try await flight.join { try await QueueStats.read(in: database) }.value
-    recent = (stats, now)
-    return stats
+    if let recent, .now < recent.start + Self.lifetime { return recent.stats }
+    let reading = try await flight.join {
+      let start = ContinuousClock.now
+      return (try await QueueStats.read(in: database), start)
+    }.value
+    recent = reading
+    return reading.stats
   }
 }

@@ -8,14 +8,14 @@ struct Export: Sendable {
   private let profile: String
   private let database: Database
   /// Each user gets one export at a time from this process, because it reads all of their data.
-  private let place: PerUser.Place
+  private let turn: PerUser.Place
 
   static let pageLength = 500
 
   /// - Throws: ``AppError/sessionEnded`` if there is no account, or ``AppError/exportRunning``.
   init(of user: User.ID, turns: PerUser, in database: Database) async throws {
     do {
-      place = try turns.take(for: user)
+      turn = try turns.take(for: user)
     } catch {
       throw AppError.exportRunning
     }
@@ -53,7 +53,7 @@ struct Export: Sendable {
       throw AppError.sessionEnded
     }
     // A client that has the complete document may ask for the next one.
-    place.end()
+    turn.end()
     bytes.writeString("}")
     try await writer.write(bytes)
     writer.finish()

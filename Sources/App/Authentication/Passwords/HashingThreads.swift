@@ -44,13 +44,17 @@ final class HashingThreads: Sendable {
     // The threads start with the first hash: most commands make none.
     pool.start()
     do {
-      return try await seats.hold(waitingAtMost: places) {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<[UInt8], any Error>) in
-          pool.submit { _ in continuation.resume(with: Result { try self.measure(work) }) }
-        }
-      }
+      try await seats.take(waitingAtMost: places)
     } catch is Seats.AreFull {
       throw AppError.busy
+    }
+    return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<[UInt8], any Error>) in
+      pool.submit { _ in
+        let result = Result { try self.measure(work) }
+        // Before this caller goes on, so that the thread does not wait for it.
+        self.seats.leave()
+        continuation.resume(with: result)
+      }
     }
   }
 
@@ -58,7 +62,8 @@ final class HashingThreads: Sendable {
     #if os(Linux)
       // On Linux, this applies to the current thread only. Logins must not starve on a busy machine, so about a tenth
       // of a processor is left to them.
-      _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, 10)
+      let process = Int32(PRIO_PROCESS.rawValue)
+      _ = setpriority(process, 0, min(19, getpriority(process, id_t(getpid())) + 10))
     #else
       Thread.current.qualityOfService = .utility
     #endif

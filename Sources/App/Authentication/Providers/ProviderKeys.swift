@@ -74,10 +74,9 @@ final class ProviderKeys: Service {
     let now = timing.now()
     let fetch = state.withLock { state -> Task<Void, any Error>? in
       if state.known?.ids.contains(id) == true { return nil }
-      if !flight.isRunning {
-        if let next = state.nextFetchForUnknown, next > now { return nil }
-        state.nextFetchForUnknown = now + timing.unknownKeyPause
-      }
+      if let running = flight.current { return running }
+      if let next = state.nextFetchForUnknown, next > now { return nil }
+      state.nextFetchForUnknown = now + timing.unknownKeyPause
       return flight.join(fetchOnce)
     }
     _ = await fetch?.result

@@ -53,10 +53,9 @@ final class ProviderToken: Sendable {
     let now = self.now()
     let step = state.withLock { state -> Step? in
       if let current = state.current, current.end > now, current.text != refused { return .known(current.text) }
-      if !flight.isRunning {
-        if let next = state.nextReplacement, next > now { return nil }
-        state.nextReplacement = now + replacementPause
-      }
+      if let running = flight.current { return .making(running) }
+      if let next = state.nextReplacement, next > now { return nil }
+      state.nextReplacement = now + replacementPause
       return .making(flight.join(makeOne))
     }
     guard let step else { return nil }

@@ -170,8 +170,8 @@ final class NotificationStreams: Service {
 
 extension AppError {
   static let tooManyStreams = AppError(
-    .unavailable, "too-many-streams", "This process has too many open streams. Try again later.", retryAfter: 10)
-  static let stopping = AppError(.unavailable, "stopping", "This process is shutting down. Try again.", retryAfter: 1)
+    .unavailable, "too-many-streams", "The service has too many open streams. Try again later.", retryAfter: 10)
+  static let stopping = AppError(.unavailable, "stopping", "The service is restarting. Try again.", retryAfter: 1)
 }
 
 extension NotificationStreams {

@@ -160,13 +160,11 @@ struct Dispatcher: Sendable {
     return nil
   }
 
-  /// Waits for the claim even if the task is cancelled: it commits anyway, and its rows must be given back.
+  /// Cancelling the task ends a claim that was not sent. One that was sent is waited for, because it commits anyway, and
+  /// its rows must be given back.
   private func claim(_ scope: LeaseQueue.Scope, atMost limit: Int, from queue: Int) async throws -> LeaseQueue.Claim {
-    let claiming = Task {
-      try await sources[queue].queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
-    }
     do {
-      let claim = try await claiming.value
+      let claim = try await sources[queue].queue.claim(scope, atMost: limit, for: id, lease: UUID(), in: database)
       if claim.orphans > 0 {
         logger.warning(
           "a worker died", metadata: ["table": "\(table(of: queue))", "in_flight": "\(claim.orphans)"])
@@ -178,8 +176,7 @@ struct Dispatcher: Sendable {
       }
       return claim
     } catch {
-      logger.warning(
-        "rows cannot be claimed", metadata: ["table": "\(table(of: queue))", "error": "\(error)"])
+      warn("rows cannot be claimed", error, ["table": "\(table(of: queue))"])
       throw error
     }
   }
@@ -252,8 +249,8 @@ struct Dispatcher: Sendable {
   }
 
   /// Logs a failure, unless the task was cut short.
-  private func warn(_ message: Logger.Message, _ error: any Error) {
+  private func warn(_ message: Logger.Message, _ error: any Error, _ metadata: Logger.Metadata = [:]) {
     guard !Task.isCancelled else { return }
-    logger.warning(message, metadata: ["error": "\(error)"])
+    logger.warning(message, metadata: metadata.merging(["error": "\(error)"]) { $1 })
   }
 }

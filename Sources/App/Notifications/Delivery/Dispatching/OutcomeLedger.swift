@@ -79,15 +79,10 @@ struct OutcomeLedger: Sendable {
     (beingWritten, beingForgotten) = (none, [])
   }
 
-  /// After a failed write that is not repeated.
+  /// After a failed write that is not repeated. What was collected meanwhile is still to be written.
   mutating func abandon() {
     isWriting = false
     isIncomplete = true
-    // A claim in flight may have claimed them again.
-    for queue in finished.indices {
-      finished[queue].formUnion(collected[queue].finished + beingWritten[queue].finished)
-    }
-    (collected, beingWritten) = (none, none)
-    (gone, beingForgotten) = ([], [])
+    (beingWritten, beingForgotten) = (none, [])
   }
 }
