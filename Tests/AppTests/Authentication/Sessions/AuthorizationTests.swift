@@ -34,7 +34,8 @@ import TestSupport
           group.addTask {
             // Each write has its own cast, so that one call does not spoil the next.
             let cast = act.isRead ? readers : try await Cast.gather(number, in: app)
-            var answers = try await Self.checkRefusals(act, cast)
+            let refusals = try await Self.checkRefusals(act, cast)
+            var answers: [Answer] = []
             var touches: [String] = []
             for caller in Caller.allCases {
               let stamps = try await cast.stamps()
@@ -43,7 +44,7 @@ import TestSupport
               if !moved.isEmpty { touches = moved }
             }
             #expect(touches.joined(separator: "; ") == act.touches, "\(act)")
-            return (number, Self.rights(to: act, answers))
+            return (number, Self.rights(to: act, refusals, answers, cast))
           }
         }
         for try await (number, right) in group { rights[number] = right }
@@ -70,15 +71,16 @@ import TestSupport
   }
 
   /// Who gets what, for `Tests/Golden/rights.txt`: a line for each outcome.
-  private static func rights(to act: Act, _ answers: [Answer]) -> String {
+  ///
+  /// - Parameter refusals: the responses to callers without a valid token, in the order of ``Cast/withoutAccess``.
+  private static func rights(to act: Act, _ refusals: [Answer], _ answers: [Answer], _ cast: Cast) -> String {
     var callers: [String: [String]] = [:]
-    let isClosed = answers.prefix(Cast.refusals).allSatisfy { $0.status == 401 }
+    // Routes that need no token may also respond with 401, for another reason.
+    let isClosed = zip(refusals, cast.withoutAccess).allSatisfy { $0.slug == $1.slug }
     if isClosed { callers["401"] = ["without a valid token"] }
-    for answer in answers.dropFirst(isClosed ? Cast.refusals : 0) {
-      callers[answer.outcome, default: []].append(answer.caller)
-    }
+    for answer in isClosed ? answers : refusals + answers { callers[answer.outcome, default: []].append(answer.caller) }
     let lines = callers.sorted { $0.key < $1.key }.map { outcome, callers in
-      "  \(outcome): \(callers.count == answers.count ? "anyone" : callers.joined(separator: ", "))\n"
+      "  \(outcome): \(callers.count == refusals.count + answers.count ? "anyone" : callers.joined(separator: ", "))\n"
     }
     return "\(act.name): \(act)\n\(lines.joined())"
   }
@@ -135,8 +137,6 @@ private struct Cast: Sendable {
   let touched: [(name: String, id: User.ID)]
   /// The callers without a valid token, and their slugs. All tokens were the owner's or a guest's.
   let withoutAccess: [(who: String, token: String?, slug: String)]
-  /// Their number.
-  static let refusals = 5
 
   static func gather(_ number: Int, in app: TestApp) async throws -> Cast {
     let owner = try await app.signUp("owner\(number)")

@@ -159,10 +159,11 @@ struct DeliveryWorld {
       return try handle(operation, outcome(of: operation))
     }
     let luck = troubles.contains(.failures) ? Int.random(in: 0..<20, using: &random) : 20
-    // Claims and writes are not cut short.
+    // A write is not cut short, and a claim only if it was not sent.
     let mayBeCut =
       switch operation.command {
-      case .claim, .write: false
+      case .write: false
+      case .claim: isCutShort && Bool.random(using: &random)
       default: true
       }
     let isRefused = if case .write = operation.command { troubles.contains(.failingWrites) } else { false }

@@ -62,7 +62,7 @@ extension DeliveryState {
     case renew([[LeasedRow.Lease]])
     /// Wait until then (``Event/alarm(_:)``).
     case setAlarm(Instant)
-    /// Cancel everything in flight but claims and writes.
+    /// Cancel everything in flight but writes, and claims that were sent.
     case cutShort
     case logFailure(queue: Int, row: LeasedRow, DeliveryFailure)
     case logDeadLetter(queue: Int, row: LeasedRow)
