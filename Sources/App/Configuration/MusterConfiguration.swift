@@ -3,7 +3,7 @@ import HTTPServer
 import Logging
 import Postgres
 
-private let names = Variable.table
+private let table = Variable.table
 
 /// The configuration, read once from the environment. ``Variable`` describes each value.
 public struct MusterConfiguration: Sendable {
@@ -27,9 +27,11 @@ public struct MusterConfiguration: Sendable {
   public var cors: CORS?
   public var accessTokenSeconds: Int
   public var poolSize: Int
+  /// Whether a pooler may give each transaction another session. Then no connection listens for notifications.
   public var isBehindPooler: Bool
   /// Nil for the maximum that the limit of open files allows.
   public var maximumConnections: Int?
+  /// 0: no limit.
   public var connectionsPerAddress: Int
   public var drainSeconds: Int
   public var trustedProxies: TrustedProxies
@@ -47,7 +49,9 @@ public struct MusterConfiguration: Sendable {
   var apple: IdentityProvider.Settings
   var google: IdentityProvider.Settings
   var appleGrants: AppleGrants.Settings?
+  /// Nil unless a key of Apple's push service is configured.
   var apns: APNsSender.Settings?
+  /// Nil unless an account of Google's push service is configured.
   var fcm: FCMSender.Settings?
   var appLinks: AppLinks
   /// Names that look like variables of Muster but are unknown.
@@ -92,8 +96,8 @@ public struct MusterConfiguration: Sendable {
 
   /// Generated keys for programs that do not use them, and the published keys of `dev`.
   private static func defaults(for program: Program) -> [String: String] {
-    let (access, refresh) = (names.accessTokenKeys.name, names.refreshTokenKeys.name)
-    let address = names.addressKeys.name
+    let (access, refresh) = (table.accessTokenKeys.name, table.refreshTokenKeys.name)
+    let address = table.addressKeys.name
     return switch program {
     case .serve: [:]
     // The worker opens what the service has sealed with refresh token keys, but signs no access tokens.
@@ -110,7 +114,7 @@ public struct MusterConfiguration: Sendable {
   private func check(for program: Program) throws(Problem) {
     if program == .serve, publicURL == nil {
       // If two processes had different URLs, one stamp would stand for two contents.
-      throw Problem("\(names.publicURL.name) is not set: it must be \(Self.publicURLForm)")
+      throw Problem("\(table.publicURL.name) is not set: it must be \(Self.publicURLForm)")
     }
     if program == .serve || program == .worker { try refusePublishedKeys() }
   }
@@ -123,8 +127,8 @@ public struct MusterConfiguration: Sendable {
   /// - Throws: ``Problem`` if the configuration ``hasPublishedKeys``.
   public func refusePublishedKeys() throws(Problem) {
     for (keys, variable) in [
-      (accessTokenKeys, names.accessTokenKeys), (refreshTokenKeys, names.refreshTokenKeys),
-      (addressKeys, names.addressKeys),
+      (accessTokenKeys, table.accessTokenKeys), (refreshTokenKeys, table.refreshTokenKeys),
+      (addressKeys, table.addressKeys),
     ] where keys.arePublished {
       throw Problem("\(variable.name) has the published key of `muster dev`: run `muster keys` for a secret one")
     }
@@ -148,41 +152,41 @@ extension MusterConfiguration {
 
   fileprivate init(_ variables: Variables) throws {
     databaseURL = try Self.databaseURL(variables)
-    databaseRole = try variables.parsed(names.databaseRole, "the name of a role, of at most 63 bytes") {
+    databaseRole = try variables.parsed(table.databaseRole, "the name of a role, of at most 63 bytes") {
       (1...63).contains($0.utf8.count) ? $0 : nil
     }
-    accessTokenKeys = try variables.keys(names.accessTokenKeys)
-    refreshTokenKeys = try variables.keys(names.refreshTokenKeys)
-    addressKeys = try variables.keys(names.addressKeys)
-    publicURL = try variables.parsed(names.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
+    accessTokenKeys = try variables.keys(table.accessTokenKeys)
+    refreshTokenKeys = try variables.keys(table.refreshTokenKeys)
+    addressKeys = try variables.keys(table.addressKeys)
+    publicURL = try variables.parsed(table.publicURL, Self.publicURLForm) { PublicURL.normalized($0) }
     let origins = "origins like https://app.example.com,http://localhost:3000, or *"
-    cors = try variables.parsed(names.corsOrigins, origins) { CORS($0) }
-    accessTokenSeconds = try variables.number(names.accessTokenSeconds, in: 1...86_400)
-    poolSize = try variables.number(names.poolSize, in: 1...1000)
-    isBehindPooler = try variables.isOn(names.isBehindPooler)
-    maximumConnections = try variables.parsed(names.maximumConnections, "a whole number from 1 to 1000000") {
+    cors = try variables.parsed(table.corsOrigins, origins) { CORS($0) }
+    accessTokenSeconds = try variables.number(table.accessTokenSeconds, in: 1...86_400)
+    poolSize = try variables.number(table.poolSize, in: 1...1000)
+    isBehindPooler = try variables.isOn(table.isBehindPooler)
+    maximumConnections = try variables.parsed(table.maximumConnections, "a whole number from 1 to 1000000") {
       Int($0, in: 1...1_000_000)
     }
-    connectionsPerAddress = try variables.number(names.connectionsPerAddress, in: 0...1_000_000)
-    drainSeconds = try variables.number(names.drainSeconds, in: 0...300)
-    zoneFolder = try variables.text(names.zoneFolder) ?? ZoneDatabase.usualFolder
+    connectionsPerAddress = try variables.number(table.connectionsPerAddress, in: 0...1_000_000)
+    drainSeconds = try variables.number(table.drainSeconds, in: 0...300)
+    zoneFolder = try variables.text(table.zoneFolder) ?? ZoneDatabase.usualFolder
     let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
-    trustedProxies = try variables.parsed(names.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
-    isThrottling = try variables.isOn(names.isThrottling)
-    isLimitingRates = try variables.isOn(names.isLimitingRates)
-    scrypt = try variables.value(names.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
-    logsAllRequests = try variables.value(names.logsRequests, "failures or all") {
+    trustedProxies = try variables.parsed(table.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
+    isThrottling = try variables.isOn(table.isThrottling)
+    isLimitingRates = try variables.isOn(table.isLimitingRates)
+    scrypt = try variables.value(table.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
+    logsAllRequests = try variables.value(table.logsRequests, "failures or all") {
       ["failures": false, "all": true][$0]
     }
-    logsAddresses = try variables.isOn(names.logsAddresses)
+    logsAddresses = try variables.isOn(table.logsAddresses)
     let listening = "host:port, like 127.0.0.1:9464, or off"
-    metrics = try variables.parsed(names.metrics, listening) { MetricsListening($0) } ?? .byDefault
-    mailsVisitors = try variables.isOn(names.mailsVisitors)
-    allowsPrivateWebhooks = try variables.isOn(names.allowsPrivateWebhooks)
+    metrics = try variables.parsed(table.metrics, listening) { MetricsListening($0) } ?? .byDefault
+    mailsVisitors = try variables.isOn(table.mailsVisitors)
+    allowsPrivateWebhooks = try variables.isOn(table.allowsPrivateWebhooks)
     mailWebhook = try Self.mailWebhook(variables, allowsPlainHTTP: allowsPrivateWebhooks)
-    trustedCertificates = try variables.text(names.trustedCertificates)
-    apple = try Self.provider(names.apple, variables)
-    google = try Self.provider(names.google, variables)
+    trustedCertificates = try variables.text(table.trustedCertificates)
+    apple = try Self.provider(table.apple, variables)
+    google = try Self.provider(table.google, variables)
     appleGrants = try Self.appleGrants(variables)
     apns = try Self.apns(variables)
     fcm = try Self.fcm(variables)
@@ -191,21 +195,21 @@ extension MusterConfiguration {
 
   private static func databaseURL(_ variables: Variables) throws -> String {
     let form = "a libpq URI such as postgresql://user@host/muster"
-    let url = try variables.required(names.databaseURL, hint: form)
+    let url = try variables.required(table.databaseURL, hint: form)
     // The URL is not quoted, because it may contain a password.
     guard Database.Configuration(url: url).isWellFormed else {
-      throw Problem("\(names.databaseURL.name) must be \(form), but is not")
+      throw Problem("\(table.databaseURL.name) must be \(form), but is not")
     }
     return url
   }
 
   /// Neither value is quoted, because a URL may also contain a password.
   private static func mailWebhook(_ variables: Variables, allowsPlainHTTP: Bool) throws -> MailWebhook? {
-    let secret = try variables.parsed(names.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") {
+    let secret = try variables.parsed(table.mailWebhookSecret, "whsec_ and 24 to 64 bytes in base64") {
       WebhookSecret($0)
     }
-    let form = "an https URL, or an http one with \(names.allowsPrivateWebhooks.name)=on"
-    let address = try variables.parsed(names.mailWebhook, form) { text -> String? in
+    let form = "an https URL, or an http one with \(table.allowsPrivateWebhooks.name)=on"
+    let address = try variables.parsed(table.mailWebhook, form) { text -> String? in
       guard let url = URL(string: text), let scheme = url.scheme, url.host()?.isEmpty == false,
         scheme == "https" || scheme == "http" && allowsPlainHTTP
       else { return nil }
@@ -214,24 +218,24 @@ extension MusterConfiguration {
     guard let address else { return nil }
     guard let secret else {
       throw Problem(
-        "\(names.mailWebhookSecret.name) is not set: \(names.mailWebhook.name) requires it")
+        "\(table.mailWebhookSecret.name) is not set: \(table.mailWebhook.name) requires it")
     }
     return MailWebhook(url: address, secret: secret)
   }
 
   private static func certificate(_ variables: Variables) throws -> ServerCertificate? {
-    switch (try variables.text(names.tlsCertificate), try variables.text(names.tlsKey)) {
+    switch (try variables.text(table.tlsCertificate), try variables.text(table.tlsKey)) {
     case (nil, nil): return nil
     case (let certificate?, let key?): return try readCertificate(certificate, key)
     case (nil, _):
-      throw Problem("\(names.tlsCertificate.name) is not set: \(names.tlsKey.name) requires it")
+      throw Problem("\(table.tlsCertificate.name) is not set: \(table.tlsKey.name) requires it")
     case (_, nil):
-      throw Problem("\(names.tlsKey.name) is not set: \(names.tlsCertificate.name) requires it")
+      throw Problem("\(table.tlsKey.name) is not set: \(table.tlsCertificate.name) requires it")
     }
   }
 
   private static func readCertificate(_ certificateFile: String, _ keyFile: String) throws -> ServerCertificate {
-    let names = ServerCertificate.Names(certificate: names.tlsCertificate.name, key: names.tlsKey.name)
+    let names = ServerCertificate.Names(certificate: table.tlsCertificate.name, key: table.tlsKey.name)
     do throws(ServerCertificate.Problem) {
       return try ServerCertificate(certificateFile: certificateFile, keyFile: keyFile, names: names)
     } catch {
@@ -256,35 +260,35 @@ extension MusterConfiguration {
   }
 
   private static func appleGrants(_ variables: Variables) throws -> AppleGrants.Settings? {
-    let (tokenURL, revokeURL) = (try variables.url(names.appleTokenURL), try variables.url(names.appleRevokeURL))
-    guard let apple = try variables.appleKey(names.appleKey) else { return nil }
+    let (tokenURL, revokeURL) = (try variables.url(table.appleTokenURL), try variables.url(table.appleRevokeURL))
+    guard let apple = try variables.appleKey(table.appleKey) else { return nil }
     return AppleGrants.Settings(
       teamID: apple.teamID, keyID: apple.keyID, key: apple.key, tokenURL: tokenURL, revokeURL: revokeURL)
   }
 
   private static func apns(_ variables: Variables) throws -> APNsSender.Settings? {
-    let (production, sandbox) = (try variables.baseURL(names.apnsURL), try variables.baseURL(names.apnsSandboxURL))
-    guard let apple = try variables.appleKey(names.apnsKey) else { return nil }
+    let (production, sandbox) = (try variables.baseURL(table.apnsURL), try variables.baseURL(table.apnsSandboxURL))
+    guard let apple = try variables.appleKey(table.apnsKey) else { return nil }
     return APNsSender.Settings(
-      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: try variables.text(names.apnsTopic),
+      teamID: apple.teamID, keyID: apple.keyID, key: apple.key, topic: try variables.text(table.apnsTopic),
       url: production,
       sandboxURL: sandbox)
   }
 
   private static func appLinks(_ variables: Variables) throws -> AppLinks {
-    let apple = try variables.parsed(names.appleAppIDs, "app ids like ABCDE12345.com.example.app") {
+    let apple = try variables.parsed(table.appleAppIDs, "app ids like ABCDE12345.com.example.app") {
       AppLinks.appleAppIDs($0)
     }
-    let package = try variables.parsed(names.androidPackage, "a package like com.example.app") {
+    let package = try variables.parsed(table.androidPackage, "a package like com.example.app") {
       AppLinks.androidPackage($0)
     }
     let fingerprints = try variables.parsed(
-      names.androidFingerprints, "SHA-256 fingerprints like AB:CD:... of 32 bytes"
+      table.androidFingerprints, "SHA-256 fingerprints like AB:CD:... of 32 bytes"
     ) {
       AppLinks.fingerprints($0)
     }
     guard package == nil || fingerprints != nil else {
-      let (missing, given) = (names.androidFingerprints.name, names.androidPackage.name)
+      let (missing, given) = (table.androidFingerprints.name, table.androidPackage.name)
       throw Problem("\(missing) is not set: \(given) requires it")
     }
     return AppLinks(
@@ -292,9 +296,9 @@ extension MusterConfiguration {
   }
 
   private static func fcm(_ variables: Variables) throws -> FCMSender.Settings? {
-    let address = try variables.baseURL(names.fcmURL)
+    let address = try variables.baseURL(table.fcmURL)
     let form = "the JSON of a service account key, or the path of a file with it"
-    return try variables.parsed(names.fcmServiceAccount, form) { given in
+    return try variables.parsed(table.fcmServiceAccount, form) { given in
       let text = given.hasPrefix("{") ? given : (try? String(contentsOfFile: given, encoding: .utf8))
       return text.flatMap { FCMSender.Settings(serviceAccount: $0, url: address) }
     }

@@ -26,7 +26,7 @@ public struct Variable: Sendable {
 
   var fileName: String { name + "_FILE" }
 
-  /// All variables, in the order of `--help` and of the guide.
+  /// All variables, in the order of `--help` and of the guide. Only stored properties count.
   struct Table: Sendable {
     // MARK: The service
 

@@ -87,15 +87,16 @@ public struct FriendRequest: Sendable {
 
   /// - Throws: ``AppError/friendRequestNotFound``
   static func find(_ id: ID, in database: some Querying) async throws -> FriendRequest {
-    try found(try await database.rows(finding(id)))
+    try request(in: try await database.rows(finding(id)))
   }
 
+  /// A query for a request, whoever asks. ``request(in:)`` reads its result.
   static func finding(_ id: ID) -> SQL {
     "SELECT \(columns) FROM \(source) WHERE r.id = \(id)"
   }
 
   /// - Throws: ``AppError/friendRequestNotFound``
-  static func found(_ rows: Rows) throws -> FriendRequest {
+  static func request(in rows: Rows) throws -> FriendRequest {
     guard let row = rows.first else { throw AppError.friendRequestNotFound }
     return try FriendRequest(row: row)
   }
