@@ -72,7 +72,8 @@ extension Dependencies {
   /// trip of COMMIT.
   ///
   /// - Parameters:
-  ///   - keys: nil for a verb on the event, which must refuse users who do not see it, before or after the change.
+  ///   - keys: nil for a verb on the event, which must refuse users who do not see it, before or after the change. With
+  ///     keys, the caller need not see the event before: nothing keeps strangers out of its line.
   ///   - others: as above. Others whom the event shows need not be named.
   ///   - isAboutHosts: whether the request is also about the event's hosts, as the caller sees them afterwards.
   func respond(

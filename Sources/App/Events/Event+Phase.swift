@@ -5,8 +5,8 @@ extension Event {
   /// How far an event has come.
   ///
   /// It is open until it is cancelled, or archived a day after its end. Hosts can change an open event, even one that
-  /// is over, and invitees can answer it. Once it is over, visitors can no longer answer, no one is approved, and no one
-  /// who waits gets a place. After the deadline, only hosts set answers.
+  /// is over, and invitees can answer it. Once it is over, visitors can no longer answer, hosts no longer set their
+  /// answers, no one is approved, and no one who waits gets a place. After the deadline, only hosts set answers.
   struct Phase: Sendable {
     /// The hours for which an event stays live after its end.
     static let hoursLive = 24
@@ -48,8 +48,8 @@ extension Event {
     /// Whether the event is open and has not ended.
     var isCurrent: Bool { !isCancelled && !isArchived && !isOver }
 
-    /// Whether only hosts can set answers.
-    var takesOnlyHostsAnswers: Bool { isCurrent && isPastAnswers }
+    /// Whether visitors no longer answer themselves, but hosts can still set their answers.
+    var takesVisitorsOnlyByHosts: Bool { isCurrent && isPastAnswers }
 
     /// - Throws: ``AppError/eventCancelled``, ``AppError/eventArchived``
     func checkIsOpen() throws(AppError) {

@@ -149,7 +149,7 @@ extension Guest {
 
   /// Writes the new state of a guest's party, and touches the lists that show it. The caller holds the lock on the
   /// event, and has decided with ``Event/Places``.
-  static func record(
+  static func write(
     _ guest: Key, at event: Event.ID, from old: Invitation.Party, to new: Invitation.Party, in change: Change
   ) throws {
     let time = answeredAt(event, from: old.status, to: new.status)

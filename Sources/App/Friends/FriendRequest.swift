@@ -346,7 +346,7 @@ extension FriendRequest {
     let results = try await change.pipeline(
       "UPDATE friend_requests SET status = \(status), closed_at = now() WHERE id = \(id) RETURNING filtered",
       finding(id))
-    let request = try found(results[1])
+    let request = try self.request(in: results[1])
     change.touch(.sentFriendRequests, of: request.sender.id)
     // The list of filtered requests is not a collection.
     if let row = results[0].first, try !row["filtered"] { change.touch(.friendRequests, of: request.receiver.id) }

@@ -195,7 +195,7 @@ extension Invitation {
     let new = try places.party(
       after: answer, bringing: plusOnes, from: old, isPast: phase.isPastAnswers, isSetByHost: host != nil)
     guard new != old else { return }
-    try Guest.record(.invitee(guest), at: event, from: old, to: new, in: change)
+    try Guest.write(.invitee(guest), at: event, from: old, to: new, in: change)
     change.notify(
       hosts,
       about: .invitationAnswered(

@@ -246,7 +246,7 @@ extension Visitor {
       try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
       Invitation.touchWhoSeesCounts(of: [event], in: change)
     } else {
-      try Guest.record(.visitor(id), at: event, from: old, to: new, in: change)
+      try Guest.write(.visitor(id), at: event, from: old, to: new, in: change)
     }
     let hosts: [User.ID] = try rows[1].map { try $0["user_id"] }
     let recent = try VisitorNews.Recent(row: rows[2].first)

@@ -136,7 +136,7 @@ struct VisitedEvent: Sendable {
   /// Why the visitor cannot change the answer; empty if they can.
   private var closed: String {
     if facts.closed == nil, visitor.isProposed { return AppError.answerProposed.message }
-    guard facts.phase.takesOnlyHostsAnswers else { return facts.closed ?? "" }
+    guard facts.phase.takesVisitorsOnlyByHosts else { return facts.closed ?? "" }
     // Until the event ends, hosts can set the answer of a visitor whom they have approved.
     return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
   }

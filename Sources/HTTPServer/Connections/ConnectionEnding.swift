@@ -6,8 +6,8 @@ enum ConnectionEnding: Equatable {
   case last
   /// The client sends nothing more, and gets the responses to what it has sent.
   case inputClosed
-  /// What follows the request in progress is not HTTP, and will be refused: the body of a request that the task has got,
-  /// or the head of another one.
+  /// The bytes after the request in progress are not HTTP, and will be refused: those of the body of a request that the
+  /// task has got, or of the head of another one.
   case malformed(Refusal.Reason, inBody: Bool)
   /// The client gets no more bytes.
   case silent

@@ -16,7 +16,7 @@ public struct URI: Sendable {
     self.query = String(query.utf8.firstIndex(of: UInt8(ascii: "#")).map { query[..<$0] } ?? query)
   }
 
-  /// What follows the scheme, the host and the port.
+  /// The part after the scheme, the host and the port.
   private static func withoutAuthority(_ target: String) -> Substring {
     guard target.utf8.first != UInt8(ascii: "/"), let scheme = target.firstRange(of: "://") else { return target[...] }
     let rest = target[scheme.upperBound...]

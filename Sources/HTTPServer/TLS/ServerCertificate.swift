@@ -13,7 +13,7 @@ public final class ServerCertificate: Sendable {
     public let description: String
   }
 
-  /// What the operator calls the settings that have the paths of the files.
+  /// The operator's names of the settings that have the paths of the files.
   public struct Names: Sendable {
     let certificate: String
     let key: String

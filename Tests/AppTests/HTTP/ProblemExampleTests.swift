@@ -12,7 +12,7 @@ import Testing
     let found = FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil)
     let files = found?.compactMap { $0 as? URL } ?? []
     let error = try Regex(
-      #"AppError\(\s*\.\w+,\s*"([a-z-]+)",\s*(?:"{3}\n([\s\S]*?)"{3}|"((?:[^"\\]|\\.)*)"|[a-z])"#,
+      #"(?:AppError\(\s*\.\w+,\s*|case \.\w+: \()"([a-z-]+)",\s*(?:"{3}\n([\s\S]*?)"{3}|"((?:[^"\\]|\\.)*)"|[a-z])"#,
       as: (Substring, Substring, Substring?, Substring?).self)
     var patterns: [String: [String]] = [:]
     var computed: Set<String> = []

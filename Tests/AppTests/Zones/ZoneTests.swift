@@ -221,6 +221,6 @@ import Testing
         #expect(found.isEmpty, "\(folder)/\(path): \(found)")
       }
     }
-    #expect(read > 300)
+    #expect(read > 200)
   }
 }

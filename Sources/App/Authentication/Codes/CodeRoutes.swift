@@ -69,7 +69,7 @@ struct CodeRoutes {
       return .signedIn(try await User.find(user, in: change), tokens)
     }
     switch outcome {
-    case .signedIn(let account, let tokens): return try await dependencies.loginResponse(account, tokens)
+    case .signedIn(let account, let tokens): return try await dependencies.tokensResponse(account, tokens)
     case .invalid: throw AppError.invalidCode
     case .released: throw AppError.emailReleased
     }

@@ -51,7 +51,7 @@ final class HashingThreads: Sendable {
     return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<[UInt8], any Error>) in
       pool.submit { _ in
         let result = Result { try self.measure(work) }
-        // Before this caller goes on, so that the thread does not wait for it.
+        // Before this caller continues, so that the thread does not wait for it.
         self.seats.leave()
         continuation.resume(with: result)
       }

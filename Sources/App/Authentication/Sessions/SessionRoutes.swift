@@ -54,7 +54,7 @@ struct SessionRoutes {
         return (try await User.find(id, in: change), tokens)
       }
     }
-    if let (user, tokens) = registered { return try await dependencies.loginResponse(user, tokens, status: .created) }
+    if let (user, tokens) = registered { return try await dependencies.tokensResponse(user, tokens, status: .created) }
     guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }
     return try await logInAgain(first, password, device, context)
   }
@@ -100,7 +100,7 @@ struct SessionRoutes {
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
         return (try await User.find(id, in: change), tokens)
       }
-      if let (user, tokens) = started { return try await dependencies.loginResponse(user, tokens, status: status) }
+      if let (user, tokens) = started { return try await dependencies.tokensResponse(user, tokens, status: status) }
     }
   }
 
@@ -117,7 +117,7 @@ struct SessionRoutes {
       return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
-    return try await dependencies.loginResponse(user, next)
+    return try await dependencies.tokensResponse(user, next)
   }
 
   @Sendable func logout(_ request: Request, _ context: Context) async throws -> Response {
@@ -179,12 +179,12 @@ extension AppError {
 }
 
 extension Dependencies {
-  /// The response to a user who has just logged in: the account and both tokens.
+  /// The response to a login or a refresh: the account and both tokens.
   ///
   /// - Parameters:
   ///   - user: read in the transaction of the change. An error after the commit would say that nothing was changed.
   ///   - isNew: whether this request created the account; nil if the client knows.
-  func loginResponse(
+  func tokensResponse(
     _ user: User?, _ tokens: Session.Tokens, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
   ) async throws -> Response {
     guard let user else { throw AppError.sessionEnded }
