@@ -35,6 +35,10 @@ import Testing
     #expect(Self.states.map(\.canFail) == [true, true, true, false, false, true])
   }
 
+  @Test func `no request is handled that arrives when no response can be sent`() {
+    #expect(Self.states.map(\.takesRequests) == [true, true, true, true, false, false])
+  }
+
   @Test func `a request is given before its end only if its rest can arrive`() {
     #expect(Self.states.map(\.mayBeginBody) == [true, true, false, false, false, false])
   }

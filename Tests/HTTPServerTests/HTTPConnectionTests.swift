@@ -219,9 +219,10 @@ import Testing
     try await client.end()
   }
 
-  @Test func `a connection that fails drops the requests that wait, and closes after the response in progress`()
-    async throws
-  {
+  @Test(arguments: [false, true])
+  func `a connection that fails handles no more requests, and closes after the response in progress`(
+    isNextLate: Bool
+  ) async throws {
     let (began, mayRespond) = (AsyncStream.makeStream(of: Void.self), AsyncStream.makeStream(of: Void.self))
     let handled = Mutex(0)
     let client = try await Client { _ in
@@ -230,9 +231,10 @@ import Testing
       for await _ in mayRespond.stream {}
       return Response(status: .ok)
     }
-    try await client.send(request("/1") + request("/2"))
+    try await client.send(request("/1") + (isNextLate ? [] : request("/2")))
     for await _ in began.stream {}
     try await client.fire { $0.fireErrorCaught(ChannelError.ioOnClosedChannel) }
+    if isNextLate { try await client.send(request("/2", body: "part")) }
     #expect(client.closes == [])
     mayRespond.continuation.finish()
     try await client.untilItCloses(.all)

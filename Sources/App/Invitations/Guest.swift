@@ -132,7 +132,7 @@ extension Guest {
     if isLapsing { try keep(visitor, at: event, in: change) }
     let places = try await Event.Places.read(row, of: event, in: change)
     let new = try places.party(after: wanted ?? .maybe, bringing: nil, from: old)
-    try record(.visitor(visitor), at: event, from: old, to: new, in: change)
+    try write(.visitor(visitor), at: event, from: old, to: new, in: change)
     change.notify(
       try hostRow["hosts"] as [User.ID],
       about: .guestAnswered(

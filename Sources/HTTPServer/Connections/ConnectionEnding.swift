@@ -18,6 +18,9 @@ enum ConnectionEnding: Equatable {
   /// Whether a request may be given to the task before all of it has arrived.
   var mayBeginBody: Bool { self == .open || self == .last }
 
+  /// Whether requests that arrive are handled. Those that wait at the beginning of an end are dropped then.
+  var takesRequests: Bool { self != .silent && self != .cut }
+
   /// Whether an error of the connection ends it. After bytes that are not HTTP, handlers report more of them.
   var canFail: Bool {
     switch self {

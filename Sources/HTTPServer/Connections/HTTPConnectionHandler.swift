@@ -116,10 +116,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     if case .nothing = arriving { !turn.isInProgress && isWritable } else { true }
   }
 
+  private var takesRequests: Bool {
+    if case .over = turn { false } else { ending.takesRequests }
+  }
+
   private func take(_ part: HTTPRequestPart) {
     switch (part, arriving) {
     case (.head(let head), _):
-      if case .over = turn { arriving = .unwantedBody } else { arriving = .request(head, ByteBuffer()) }
+      arriving = takesRequests ? .request(head, ByteBuffer()) : .unwantedBody
     case (.body(let bytes), .request):
       append(bytes)
     case (.body(let bytes), .body(let source, _)):
@@ -310,6 +314,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private func cut(_ error: any Error) {
     ending = .cut
     waiting.removeAll()
+    if case .request = arriving { arriving = .unwantedBody }
     endBody(error)
     proceed()
   }
