@@ -90,7 +90,7 @@ public struct FriendRequest: Sendable {
     try request(in: try await database.rows(finding(id)))
   }
 
-  /// A query for a request, whoever asks. ``request(in:)`` reads its result.
+  /// A query for a request, without a check of who asks. ``request(in:)`` reads its result.
   static func finding(_ id: ID) -> SQL {
     "SELECT \(columns) FROM \(source) WHERE r.id = \(id)"
   }
