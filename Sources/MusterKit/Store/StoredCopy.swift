@@ -7,12 +7,12 @@ struct StoredCopy: Sendable, Hashable {
     let key: String
     /// Opaque.
     let digest: String
-    /// The item as it came, even if this version of the app cannot decode it.
+    /// The item as the service sent it, even if this version of the app cannot decode it.
     let json: Data
   }
 
   let collection: CacheCollection
-  /// Exactly as it came. Belongs to these entries and to no others.
+  /// The service's own text, unchanged. It belongs to these entries and to no others.
   let stamp: Stamp
   /// In the order of the list.
   var entries: [Entry]

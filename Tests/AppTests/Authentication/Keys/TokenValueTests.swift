@@ -4,7 +4,7 @@ import Testing
 @testable import App
 
 /// Releases must read each other's tokens during a deploy.
-@Suite struct TokenBytesTests {
+@Suite struct TokenValueTests {
   private let id = Session.ID("01900000-0000-7000-8000-0000000000ab")
   private let bytes = "0190000000007000800000000000" + "00ab" + "00000000000001ff" + "fffffffe" + "07"
 
