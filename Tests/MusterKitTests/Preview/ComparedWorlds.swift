@@ -113,12 +113,23 @@ final class ComparedWorlds: Sendable {
     var request = Self.request(
       world, parts[0], Self.named(parts[1], world), parts.count > 2 ? Self.named(parts[2], world) : nil)
     request.headers["If-Match"] = step.version.map { "\"\($0)\"" }
-    let response = try await world.transport.send(request)
+    let response = try await Self.response(to: request, in: world)
     guard !response.body.isEmpty else { return Outcome(status: response.status, body: .null) }
     let body = try JSONDecoder.muster().decode(JSONValue.self, from: response.body)
     if let name = step.saves, let id = body["id"]?.string { world.made.change { $0[name] = id } }
     if response.status >= 400 { return Outcome(status: response.status, body: Self.problem(body)) }
     return Outcome(status: response.status, body: Self.shown(body, world))
+  }
+
+  /// On a busy machine, the service refuses requests with a 503 when it has not read the ended sessions for a second.
+  /// Nothing was changed then, so the request is sent again, for half a minute at most.
+  private static func response(to request: TransportRequest, in world: World) async throws -> TransportResponse {
+    let end = ContinuousClock.now + .seconds(30)
+    while true {
+      let response = try await world.transport.send(request)
+      guard response.status == 503, .now < end else { return response }
+      try await Task.sleep(for: .milliseconds(200))
+    }
   }
 
   private static func request(
