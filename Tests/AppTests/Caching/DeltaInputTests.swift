@@ -155,7 +155,8 @@ import Testing
       let ana = try await app.signUp("ana")
       for words in [
         "digests", "changes,digests", "items,changes", "changes,items,digests", "items,items", "items,", ",items",
-        "changes,changes", "Changes", "changes%20", "items,digests,digests", "items,digests,",
+        "changes,changes", "Changes", "changes%20", "", "Items", "items,stamps", "all", "%00", "items,digests,digests",
+        "items,digests,",
       ] {
         let refused = try await ana.send("POST", "cache/validate/\(ana.id)?include=\(words)")
         #expect(refused.status == 422 && refused.badFields == ["include"], "\(words): \(refused.body)")

@@ -316,25 +316,6 @@ import Testing
       for trace in [ana.id, #""ana""#, #""Ana""#] { #expect(!his.body.contains(trace)) }
     }
   }
-
-  @Test func `the demo's seed does not reconnect users who are separated by a block`() async throws {
-    try await TestApp.run { app in
-      let seed = try DemoSeed()
-      try await seed.plant(in: app.dependencies)
-      let login = try await app.send(
-        "POST", "auth/login", body: #"{"login": "\#(DemoSeed.login)", "password": "\#(DemoSeed.password)"}"#)
-      let ana = try Phone(app, DemoSeed.login, login)
-      let friends = try await ana.get("friends")["items"].array.compactMap { $0["user"]["id"].string }
-      #expect(friends.count > 1)
-      for friend in friends {
-        #expect(try await ana.send("PUT", "blocks/\(friend)").status == 204)
-      }
-      try await seed.plant(in: app.dependencies)
-      #expect(try await ana.get("friends")["items"].array.isEmpty)
-      try await app.takeNotifications()
-      try await app.expectNothingCrossesABlock()
-    }
-  }
 }
 
 extension APIResponse {

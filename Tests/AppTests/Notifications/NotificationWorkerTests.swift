@@ -30,49 +30,6 @@ import Testing
     }
   }
 
-  @Test func `a failed delivery is retried later and blocks only those behind it`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(2)
-      try await app.enqueue(rounds: 0..<2, to: 2)
-      let recorder = Recorder { _, device in if device.token == "1-1" { throw DeliveryFailure.down } }
-      _ = try await app.worker(recorder).step()
-      #expect(recorder.rounds("2-1") == [0, 1])
-      #expect(recorder.received.count == 2)
-      let rows = try await app.database.rows(
-        """
-        SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease
-        FROM deliveries ORDER BY id
-        """)
-      #expect(rows.count == 2)
-      #expect(try rows[0]["attempts"] == 1)
-      #expect(try rows[0]["waits"] == true)
-      #expect(try rows[0]["lease"] == UUID?.none)
-      #expect(try rows[0]["last_error"] == "down")
-      #expect(try rows[1]["attempts"] == 0)
-      try await app.hurry()
-      let healthy = Recorder()
-      try await app.worker(healthy).runOnce()
-      #expect(healthy.rounds("1-1") == [0, 1])
-    }
-  }
-
-  @Test func `several workers deliver everything once and each subject in order`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(150)
-      try await app.enqueue(rounds: 0..<4, to: 150)
-      let recorder = Recorder()
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<4 { group.addTask { try await app.worker(recorder).runOnce() } }
-        try await group.waitForAll()
-      }
-      // A worker stops when nothing is claimable, even if another still has leases of rows before it.
-      try await app.worker(recorder).runOnce()
-      #expect(recorder.received.count == 600)
-      #expect(Set(recorder.received.map(\.push.id)).count == 600)
-      for reader in 1...150 { #expect(recorder.rounds("\(reader)-1") == [0, 1, 2, 3]) }
-    }
-  }
-
   @Test func `rows of a killed worker are taken over without counting a failed attempt`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(5)

@@ -194,15 +194,22 @@ import Testing
     }
   }
 
-  @Test func `planting again removes guests whom the creator has blocked, and keeps the counts`() async throws {
+  @Test func `planting again restores no friends or guests whom a user has blocked, and keeps the counts`() async throws
+  {
     try await TestApp.run { app in
       let seed = try DemoSeed()
       try await seed.plant(in: app.dependencies)
       let ana = try await login(app, "ana")
-      for guest in ["ben", "cleo", "dev"] {
-        #expect(try await ana.send("PUT", "blocks/\(try seed.person(guest).user)").status == 204)
+      func friends() async throws -> Set<String> {
+        Set(try await ana.get("friends")["items"].array.compactMap { $0["user"]["username"].string })
       }
+      let blocked: Set = ["ben", "cleo", "dev"]
+      let kept = try await friends().subtracting(blocked)
+      #expect(kept.count == 2)
+      for guest in blocked { #expect(try await ana.send("PUT", "blocks/\(try seed.person(guest).user)").status == 204) }
       try await seed.plant(in: app.dependencies)
+      #expect(try await friends() == kept)
+      try await app.expectNothingCrossesABlock()
       let housewarming = try await ana.get("events/01900000-0000-7000-8002-00000000000d")
       #expect(housewarming["participants"].array.compactMap { $0["user"]["username"].string } == ["hana", "emre"])
       #expect(housewarming["counts"]["going"].int == 1)

@@ -241,7 +241,8 @@ import Testing
       try await app.database.execute(
         """
         INSERT INTO identities (provider, subject, user_id, sealed_grant)
-        VALUES ('apple', '001.zerubabel', \(ana.userID), \(grant.sealed))
+        VALUES ('apple', '001.zerubabel', \(ana.userID), \(grant.sealed)),
+          ('google', 'zerubabel', \(ana.userID), NULL)
         """)
       let named = try await traces(of: ana, in: app)
       #expect(
@@ -274,22 +275,6 @@ import Testing
       if rows != 0 { found.insert(name) }
     }
     return found
-  }
-
-  @Test func `identities are deleted, and the revocation of Apple's grant is queued`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let grant = try AppleGrant("refresh", clientID: "com.example.app", keys: app.dependencies.refreshTokenKeys)
-      try await app.database.execute(
-        """
-        INSERT INTO identities (provider, subject, user_id, sealed_grant)
-        VALUES ('apple', '001.abc', \(ana.userID), \(grant.sealed)), ('google', '42', \(ana.userID), NULL)
-        """)
-      try await ana.deleteAccount()
-      #expect(try await app.value("SELECT count(*) FROM identities") == 0)
-      let revocations = try await app.database.execute("DELETE FROM apple_revocations")
-      #expect(revocations.affected == 1)
-    }
   }
 
   @Test func `a name stays retired for 30 days, and then anyone may take it`() async throws {

@@ -119,28 +119,6 @@ import Testing
     }
   }
 
-  @Test func `a new name touches every list that shows it, and no other`() async throws {
-    try await TestApp.run { app in
-      let people = try await Neighbours.gather(in: app)
-      let ana = people.ana
-      for body in [#"{"username": "anita"}"#, #"{"displayName": "Anita"}"#] {
-        let stale = try await app.stale(among: people.others + [ana]) { try await ana.editProfile(body) }
-        #expect(stale == Neighbours.listsThatShowAna, "\(body)")
-      }
-      #expect(try await people.ben.get("friends")["items"][1]["user"]["displayName"].string == "Anita")
-      #expect(
-        try await people.cleo.get("friend-requests")["items"][0]["sender"]["username"].string == "anita")
-      #expect(
-        try await people.dev.get("friend-requests?direction=sent")["items"][0]["receiver"]["username"].string
-          == "anita")
-      #expect(try await people.emre.get("events")["items"][0]["creator"]["displayName"].string == "Anita")
-      let stale = try await app.stale(among: people.others + [ana]) {
-        try await ana.editProfile(#"{"bio": "Climbs."}"#)
-      }
-      #expect(stale == ["ana": [.profile]])
-    }
-  }
-
   @Test func `a new name reaches friends and guests who are added at the same time`() async throws {
     try await TestApp.run { app in
       try await withThrowingTaskGroup(of: Void.self) { group in

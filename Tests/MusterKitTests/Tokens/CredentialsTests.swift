@@ -14,40 +14,11 @@ import Testing
     }
   }
 
-  @Test func `50 calls with an expired token share one refresh`() async throws {
-    let transport = Self.server { _ in
-      try await Task.sleep(for: .milliseconds(50))
-      return try .tokens(2)
-    }
-    let store = MemoryTokenStore(.sample(1))
-    let client = try MusterClient.scripted(transport, tokens: store)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<50 { group.addTask { _ = try await client.friends.list() } }
-      try await group.waitForAll()
-    }
-    #expect(transport.requests(to: "/auth/refresh").map(\.refreshToken) == ["refresh-1"])
-    #expect(store.load()?.refreshToken == "refresh-2")
-  }
-
   @Test func `a token that has expired by the clock is refreshed first`() async throws {
     let transport = Self.server()
     let store = MemoryTokenStore(.sample(1, expiresIn: -1))
     _ = try await MusterClient.scripted(transport, tokens: store).friends.list()
     #expect(transport.requests.map(\.isRefresh) == [true, false])
-  }
-
-  @Test func `a lost response is followed by the same token`() async throws {
-    let count = Locked(0)
-    let transport = Self.server { _ in
-      let number = count.change { number in
-        number += 1
-        return number
-      }
-      if number < 3 { throw ScriptedTransport.Lost() }
-      return try .tokens(2)
-    }
-    _ = try await MusterClient.scripted(transport).friends.list()
-    #expect(transport.requests(to: "/auth/refresh").map(\.refreshToken) == ["refresh-1", "refresh-1", "refresh-1"])
   }
 
   @Test func `new tokens are saved before they are used`() async throws {

@@ -90,27 +90,4 @@ import Testing
       try await group.waitForAll()
     }
   }
-
-  @Test(.timeLimit(.minutes(1))) func `clients with stores of their own refresh once`() async throws {
-    try store.save(.sample(1))
-    let transport = ScriptedTransport { request in
-      if request.isRefresh {
-        try await Task.sleep(for: .milliseconds(20))
-        return try .tokens(2)
-      }
-      return request.accessToken == "access-2" ? .emptyPage : .problem(.tokenExpired, status: 401)
-    }
-    let file = store.file
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<5 {
-        group.addTask {
-          let client = try MusterClient.scripted(transport, tokens: FileTokenStore(file: file))
-          _ = try await client.friends.list()
-        }
-      }
-      try await group.waitForAll()
-    }
-    #expect(transport.requests(to: "/auth/refresh").count == 1)
-    #expect(try store.load()?.refreshToken == "refresh-2")
-  }
 }

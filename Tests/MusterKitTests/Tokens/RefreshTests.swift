@@ -33,27 +33,6 @@ import Testing
     if isExpiryKnown { #expect(!transport.sent.contains { $0.status == 401 }) }
   }
 
-  @Test func `two clients with one file of tokens refresh once between them`() async throws {
-    try await URL.withFolder { folder in
-      let file = folder.appending(path: "tokens")
-      let transports = [LossyTransport(), LossyTransport()]
-      let ana = try await ExpiredUser.register("ana", tokens: FileTokenStore(file: file), transport: transports[0])
-      let shared = try await MusterServer.shared.value
-      let clients = [
-        ana.client,
-        MusterClient(
-          baseURL: shared.url, tokens: FileTokenStore(file: file), transport: transports[1], retries: .swift),
-      ]
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<20 { group.addTask { _ = try await clients[number % 2].me.get() } }
-        try await group.waitForAll()
-      }
-      #expect(transports.flatMap(\.refreshes).count == 1)
-      #expect(try await ana.session() == ExpiredUser.SessionRow(counter: 1, isOpen: true))
-      #expect(try file.permissions() == 0o600)
-    }
-  }
-
   // MARK: Lost responses
 
   @Test(arguments: [LossyTransport.Loss.ofRequest, .ofResponse])
@@ -146,30 +125,5 @@ import Testing
     #expect(try await ana.client.me.get().id == ana.id)
     try await ana.expectNoTheft(counter: 1)
     await proxy.close()
-  }
-
-  @Test func `a cancelled call does not take the refresh from the others`() async throws {
-    let shared = try await MusterServer.shared.value
-    let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
-    proxy.plan { exchange, _ in exchange.path.hasSuffix("/refresh") ? .delay(milliseconds: 300) : .none }
-    let ana = try await ExpiredUser.register("ana", at: proxy.url)
-    let first = Task { try await ana.client.me.get() }
-    try await eventually { proxy.exchanges.contains { $0.path.hasSuffix("/refresh") } }
-    let second = Task { try await ana.client.me.get() }
-    first.cancel()
-    #expect(try await second.value.id == ana.id)
-    try await ana.expectNoTheft(counter: 1)
-    await proxy.close()
-  }
-
-  @Test func `logging out clears the tokens even without a network`() async throws {
-    let shared = try await MusterServer.shared.value
-    let transport = LossyTransport()
-    let ana = try await TestUser.register("ana", at: shared.url, transport: transport)
-    transport.plan { _ in .ofRequest }
-    _ = try? await ana.client.auth.logOut()
-    #expect(try ana.tokens.load() == nil)
-    transport.plan { _ in nil }
-    await #expect(throws: MusterError.loggedOut) { try await ana.client.me.get() }
   }
 }

@@ -30,14 +30,6 @@ import Testing
       return try await sessions.show(token, at: now, keys: keys ?? self.keys)
     }
 
-    /// Sends one token several times at once.
-    func show(_ token: RefreshToken, times: Int, at seconds: Int) async throws -> [RefreshOutcome] {
-      try await withThrowingTaskGroup(of: RefreshOutcome.self) { group in
-        for _ in 0..<times { group.addTask { try await show(token, at: seconds) } }
-        return try await group.reduce(into: []) { $0.append($1) }
-      }
-    }
-
     func token(_ counter: Int, _ branch: Int) -> RefreshToken {
       RefreshToken(session: first.session, counter: counter, branch: branch, kid: first.kid)
     }
@@ -98,18 +90,6 @@ import Testing
     }
   }
 
-  @Test func `parallel retries of a lost response converge, however late they come`() async throws {
-    try await TestApp.run { app in
-      let machine = try await Machine(app)
-      _ = try await machine.show(machine.first, at: 0)
-      for branch in 1...3 {
-        let given = try await machine.show(machine.first, times: 12, at: 11 * branch)
-        #expect(given == Array(repeating: machine.given(1, branch), count: 12))
-      }
-      #expect(try await machine.show(machine.token(1, 3), at: 40) == machine.given(2, 0))
-    }
-  }
-
   // MARK: Theft
 
   @Test func `a superseded branch counts as theft, but the true parent does not`() async throws {
@@ -163,21 +143,6 @@ import Testing
       #expect(try await machine.show(machine.first, at: 2) == .theft)
       #expect(try await app.value("SELECT count(*) FROM sessions WHERE ended_at IS NOT NULL") == 1)
       #expect(try await app.takeNotifications().map(\.type) == ["session-revoked"])
-    }
-  }
-
-  @Test func `a stolen token that is sent many times at once ends the session once`() async throws {
-    try await TestApp.run { app in
-      let machine = try await Machine(app)
-      let other = try await machine.sessions.logIn(at: machine.start, keys: machine.keys)
-      _ = try await machine.show(machine.first, at: 0)
-      _ = try await machine.show(machine.token(1, 0), at: 1)
-      let outcomes = try await machine.show(machine.first, times: 20, at: 2)
-      #expect(outcomes.filter { $0 == .theft }.count == 1)
-      #expect(outcomes.filter { $0 == .ended }.count == 19)
-      #expect(try await app.takeNotifications().count == 1)
-      // The user's other sessions are not affected.
-      #expect(try await machine.show(other, at: 3).token != nil)
     }
   }
 

@@ -18,6 +18,14 @@ import Testing
       let recorder = Recorder { _, device in if device.token == "1-2", isDown.isOn { throw DeliveryFailure.down } }
       try await app.enqueue(rounds: 0..<2, to: 1)
       _ = try await app.worker(recorder).step()
+      let failed = try await app.database.rows(
+        """
+        SELECT attempts, last_error, due_at > created_at + interval '500 milliseconds' AS waits, lease
+        FROM deliveries ORDER BY id
+        """)
+      #expect(failed.count == 2)
+      #expect(try failed[0]["attempts"] == 1 && failed[0]["last_error"] == "down" && failed[0]["waits"] == true)
+      #expect(try failed[0]["lease"] == UUID?.none && failed[1]["attempts"] == 0)
       // Postpone the next attempt, however slow this machine is.
       try await app.database.execute(
         "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE attempts > 0")

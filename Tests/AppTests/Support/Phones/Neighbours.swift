@@ -24,12 +24,6 @@ struct Neighbours: Sendable {
   let anasEvent: String
   let bensEvent: String
 
-  /// By username. Ana's own lists also show her: as one side of the requests, and as the host of her event.
-  static let listsThatShowAna: [String: Set<App.Collection>] = [
-    "ana": [.profile, .friendRequests, .sentFriendRequests, .events], "ben": [.friends],
-    "cleo": [.friendRequests], "dev": [.sentFriendRequests], "emre": [.events, .invitations],
-  ]
-
   var others: [Phone] { [ben, cleo, dev, emre, finn, gil, hugo] }
 
   /// - Parameter ana: Ana's username, and the beginning of her display name.

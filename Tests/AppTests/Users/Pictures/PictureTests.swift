@@ -317,31 +317,6 @@ import TestSupport
     }
   }
 
-  @Test func `a new picture touches every list that shows it, and no other`() async throws {
-    try await TestApp.run { app in
-      let people = try await Neighbours.gather(in: app)
-      let ana = people.ana
-      let all = people.others + [ana]
-      let put = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
-      #expect(put == Neighbours.listsThatShowAna)
-      let url = try #require(try await ana.get("users/me")["pictureUrl"].string)
-      let shown = [
-        try await people.ben.get("friends")["items"][1]["user"]["pictureUrl"].string,
-        try await people.cleo.get("friend-requests")["items"][0]["sender"]["pictureUrl"].string,
-        try await people.emre.get("events")["items"][0]["creator"]["pictureUrl"].string,
-      ]
-      #expect(shown == [url, url, url])
-      let same = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(1)) }
-      #expect(same == [:])
-      let other = try await app.stale(among: all) { _ = try await ana.putPicture(Sample.png(2)) }
-      #expect(other == Neighbours.listsThatShowAna)
-      let removed = try await app.stale(among: all) { try await ana.removePicture() }
-      #expect(removed == Neighbours.listsThatShowAna)
-      let again = try await app.stale(among: all) { try await ana.removePicture() }
-      #expect(again == [:])
-    }
-  }
-
   @Test func `the URL begins with the configured public URL`() async throws {
     for (configured, base) in [
       ("https://api.example.com", "https://api.example.com"),
