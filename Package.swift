@@ -193,6 +193,7 @@ let package = Package(
         server("NIOHTTP2", "swift-nio-http2"),
         server("NIOPosix", "swift-nio"),
         server("NIOSSL", "swift-nio-ssl"),
+        server("NIOTLS", "swift-nio"),
         server("ServiceLifecycle", "swift-service-lifecycle"),
         server("Yams", "Yams"),
       ],

@@ -75,6 +75,9 @@ import TestSupport
       let other = try await HTTPClient.shared.execute(
         HTTPClientRequest(url: metrics.replacing("/metrics", with: "/health/live")), timeout: .seconds(10))
       #expect(other.status == .notFound)
+      // As of any path, a slash at its end has no meaning.
+      let same = try await HTTPClient.shared.execute(HTTPClientRequest(url: metrics + "/"), timeout: .seconds(10))
+      #expect(same.status == .ok)
       program.signal(SIGTERM)
       #expect(try await program.exitStatus() == 0)
       try await app.takeNotifications()

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test func `after the end of the output nothing is sent, whatever was to come`() {
-    #expect(after { $0.outputCloses() } == [.silent, .silent, .silent, .silent, .silent, .cut])
+    #expect(after { $0.outputCloses() } == [.silent, .cut, .silent, .silent, .silent, .cut])
   }
 
   @Test func `a shutdown leaves an end that has begun, and does not wait for a client that gets no more`() {

@@ -132,6 +132,83 @@ import Testing
     #expect(client.closes == [.all])
   }
 
+  @Test(arguments: [["four", "4"], ["abc"], ["abcd", "e", ""]])
+  func `a response of another length than it declares closes the connection`(pieces: [String]) async throws {
+    let client = try await Client { _ in
+      Response(
+        status: .ok,
+        body: ResponseBody(length: 4) { writer in
+          for piece in pieces { try await writer.write(ByteBuffer(string: piece)) }
+          writer.finish()
+        })
+    }
+    try await client.send(request("/"))
+    await client.serving.value
+    #expect(client.closes == [.all])
+    var sent = 0
+    while let part = try await client.nextPart() {
+      if case .body(let bytes) = part { sent += bytes.readableBytes }
+      if case .end = part { Issue.record("the response looks complete") }
+    }
+    #expect(sent < 4)
+  }
+
+  @Test func `a response that is finished twice ends once`() async throws {
+    let client = try await Client { _ in
+      Response(
+        status: .ok,
+        body: ResponseBody { writer in
+          try await writer.write(ByteBuffer(string: "text"))
+          writer.finish()
+          writer.finish()
+        })
+    }
+    for _ in 1...2 {
+      try await client.send(request("/"))
+      #expect(try await client.response().status == .ok)
+      #expect(try await client.nextPart() == nil)
+    }
+    try await client.end()
+  }
+
+  @Test func `a body that is still arriving is read once, and then an error`() async throws {
+    let failure = Mutex<(any Error)?>(nil)
+    let client = try await Client { request in
+      let whole = try await request.body.collect(upTo: 2)
+      #expect(whole == nil)
+      do {
+        _ = try await request.body.collect(upTo: 100)
+      } catch {
+        failure.withLock { $0 = error }
+      }
+      return Response(status: .contentTooLarge)
+    }
+    try await client.send(Array(request("/", body: "part").dropLast()))
+    #expect(try await client.response().status == .contentTooLarge)
+    #expect(failure.withLock { $0 is BodyAlreadyRead })
+    try await client.end()
+  }
+
+  @Test(arguments: [nil, "Fri, 27 Nov 2026 07:00:00 GMT"])
+  func `a response has one date`(own: String?) async throws {
+    let client = try await Client { _ in
+      var response = Response(status: .ok)
+      response.headers[.date] = own
+      return response
+    }
+    try await client.send(request("/"))
+    let dates = try await client.response().headerFields[values: .date]
+    #expect(dates.count == 1 && (own == nil || dates == [own]))
+    try await client.end()
+  }
+
+  @Test(
+    arguments: [(.noContent, nil), (.notModified, nil), (.ok, "0"), (.notFound, "0")]
+      as [(HTTPResponse.Status, String?)])
+  func `an empty body has a length if the status permits one`(status: HTTPResponse.Status, length: String?) {
+    #expect(Response(status: status).headers[.contentLength] == length)
+  }
+
   // MARK: Transitions to the end
 
   @Test func `a request that the end of the input breaks off is not given`() async throws {

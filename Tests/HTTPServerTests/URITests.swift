@@ -8,6 +8,7 @@ import Testing
       ("/a/b", "/a/b", nil), ("/a?x=1", "/a", "x=1"), ("/a?", "/a", ""), ("/a?x=1#y", "/a", "x=1"), ("", "/", nil),
       ("?x", "/", "x"), ("*", "*", nil), ("a/b", "a/b", nil), ("http://host/a?x", "/a", "x"), ("http://host", "/", nil),
       ("https://host:8443?x", "/", "x"), ("/a://b", "/a://b", nil), ("//host/a", "//host/a", nil),
+      ("a?x=http://host/b", "a", "x=http://host/b"), ("a/b://c", "a/b://c", nil), ("a:b", "a:b", nil),
     ] as [(String, String, String?)])
   func `a target has a path and perhaps a query`(target: String, path: String, query: String?) {
     let uri = URI(target)

@@ -39,11 +39,12 @@ private struct MetricsService: Service {
   func run() async throws {
     // A gate of its own: clients of the API cannot keep Prometheus out.
     let gate = ConnectionGate(limit: 64)
+    let paths = PathTree(["/metrics"])
     let server = Server(host: host, port: port, gate: gate, logger: logger) { [logger, host] port in
       let name = host.contains(":") ? "[\(host)]" : host
       logger.info("metrics", metadata: ["address": "http://\(name):\(port)/metrics"])
     } responder: { request, _ in
-      guard request.method == .get, request.uri.path == "/metrics" else { return Response(status: .notFound) }
+      guard request.method == .get, paths.find(request.uri.path) != nil else { return Response(status: .notFound) }
       return await text()
     }
     do {

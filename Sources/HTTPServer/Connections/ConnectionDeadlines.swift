@@ -14,7 +14,21 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
+  /// The part of a request that the client is sending; `closed` if nothing more is expected of it.
   private enum Sending { case nothing, head, body, closed }
+
+  /// A request whose response is not complete.
+  private struct Exchange {
+    /// HTTP/1.0, without chunks, interim responses, and connections that stay open by themselves.
+    let isOld: Bool
+    /// Whether the response has no body, whatever its headers say.
+    let isHead: Bool
+
+    init(_ head: HTTPRequestHead) {
+      isOld = head.version.major < 1 || head.version.major == 1 && head.version.minor < 1
+      isHead = head.method == .HEAD
+    }
+  }
 
   private let limits: ConnectionLimits
   private let refuse: Refusal.Maker
@@ -22,8 +36,8 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var timer: NIOScheduledCallback?
   private var closeBy = NIODeadline.distantFuture
 
-  /// The part of a request that the client is sending, and how far behind it is.
   private var sending = Sending.head
+  /// How far behind the client is with it.
   private var upload: Lag
   private var bodyDeadline = NIODeadline.distantFuture
   private var request: HTTPRequestHead?
@@ -31,11 +45,13 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   private var hasSpoken = false
   private var hasParsed = false
 
-  /// The HTTP versions of the requests whose response is not complete, and whether the connection closes after them.
-  private var pending: Deque<HTTPVersion> = []
+  private var pending: Deque<Exchange> = []
+  /// Whether the connection closes after the pending requests.
   private var isLast = false
-  /// Whether the response in progress has a body that ends with the connection.
-  private var hasOpenEnd = false
+  /// Whether the response in progress says that the connection closes after it.
+  private var isFinal = false
+  /// Whether nothing more is written.
+  private var isEnding = false
   private var isUpgrade = false
   private var idleSince = NIODeadline.now()
 
@@ -72,6 +88,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   // MARK: Inbound
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isEnding else { return }
     hasParsed = true
     switch unwrapInboundIn(data) {
     case .head(let head):
@@ -80,7 +97,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       bodyDeadline = .now() + .init(seconds: limits.uploadSeconds)
       request = head
       received = 0
-      pending.append(head.version)
+      pending.append(Exchange(head))
       // The server never upgrades, but the decoder stops at an upgrade request, so nothing can follow it.
       isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
       if isUpgrade || !head.isKeepAlive { isLast = true }
@@ -106,7 +123,7 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   func read(context: ChannelHandlerContext) {
     // Bytes after an upgrade request would pile up in the decoder.
-    if isUpgrade, sending == .nothing || sending == .head { return }
+    if isUpgrade, sending != .body { return }
     if sending == .head || sending == .body { upload.run(at: .now()) }
     context.read()
   }
@@ -133,7 +150,9 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       sending = .closed
       upload.reset()
     case ChannelEvent.outputClosed: close(context, within: limits.lingerSeconds)
-    case is ChannelShouldQuiesceEvent: close(context, within: limits.shutdownSeconds)
+    case is ChannelShouldQuiesceEvent:
+      isLast = true
+      close(context, within: limits.shutdownSeconds)
     default: break
     }
     context.fireUserInboundEventTriggered(event)
@@ -149,32 +168,30 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
       // If the response comes before the whole body, the connection stays open only if little of the body is missing.
       if pending.count == 1, sending == .body, missingBytes.map({ $0 > limits.unwantedBody }) ?? true { isLast = true }
       let isOld = pending.first?.isOld ?? false
-      // HTTP/1.0 has no chunks.
-      hasOpenEnd = isOld && head.status.mayHaveResponseBody && !head.headers.contains(name: "content-length")
-      if hasOpenEnd {
-        head.version = .http1_0
-        isLast = true
-      }
-      let closes = hasOpenEnd || isLast && pending.count == 1
-      guard closes || isOld else { break }
+      // HTTP/1.0 has no chunks, so the body ends with the connection.
+      let hasOpenEnd = isOld && head.status.mayHaveResponseBody && !head.headers.contains(name: "content-length")
+      if hasOpenEnd { head.version = .http1_0 }
+      isFinal = hasOpenEnd && pending.first?.isHead == false || isLast && pending.count == 1
+      guard isFinal || isOld else { break }
       // A client of HTTP/1.0 expects the end of the connection, unless both sides say otherwise.
-      head.headers.replaceOrAdd(name: "connection", value: closes ? "close" : "keep-alive")
+      head.headers.replaceOrAdd(name: "connection", value: isFinal ? "close" : "keep-alive")
       data = wrapOutboundOut(.head(head))
     case .body(let bytes):
       backlog.sent += bytes.readableBytes
     case .end:
-      context.write(data, promise: promise)
-      _ = pending.popFirst()
-      if pending.isEmpty || hasOpenEnd { responded(context) }
+      // The encoder would send the end of a body in chunks.
+      let isHead = pending.popFirst()?.isHead ?? false
+      context.write(isHead ? wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) : data, promise: promise)
+      if pending.isEmpty || isFinal { responded(context) }
       return
     }
     context.write(data, promise: promise)
   }
 
   private func responded(_ context: ChannelHandlerContext) {
-    if isLast {
+    if isLast || isFinal {
       context.flush()
-      context.close(mode: .output, promise: nil)
+      end(context, nil)
     } else if sending == .nothing {
       idleSince = .now()
     }
@@ -182,7 +199,30 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
 
   /// On graceful shutdown, the connection closes right after a response. The response must leave the buffer first.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    context.close(mode: mode == .all && bytesInBuffer(context) > 0 ? .output : mode, promise: promise)
+    switch mode {
+    case .output: end(context, promise)
+    case .all where bytesInBuffer(context) > 0: end(context, promise)
+    case .all, .input: context.close(mode: mode, promise: promise)
+    }
+  }
+
+  /// Closes the output when everything is sent. NIO would close the whole connection immediately if the client has
+  /// closed its side, and drop the rest of the response.
+  ///
+  /// Requests that arrive from now on can get no response, so they are not passed on, and those that wait are dropped.
+  private func end(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
+    guard !isEnding else { return context.channel.closeFuture.cascade(to: promise) }
+    isEnding = true
+    sending = .closed
+    upload.reset()
+    if bytesInBuffer(context) > 0 {
+      let sent = context.eventLoop.makePromise(of: Void.self)
+      sent.futureResult.assumeIsolated().whenComplete { _ in context.close(mode: .output, promise: promise) }
+      context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))), promise: sent)
+      context.fireUserInboundEventTriggered(ChannelEvent.outputClosed)
+    } else {
+      context.close(mode: .output, promise: promise)
+    }
   }
 
   private func bytesInBuffer(_ context: ChannelHandlerContext) -> Int {
@@ -237,9 +277,4 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
     }
     return due
   }
-}
-
-extension HTTPVersion {
-  /// HTTP/1.0, without chunks, interim responses, and connections that stay open by themselves.
-  fileprivate var isOld: Bool { major < 1 || major == 1 && minor < 1 }
 }

@@ -2,7 +2,7 @@
 enum ConnectionEnding: Equatable {
   /// Further requests may arrive.
   case open
-  /// The connection closes after the response in progress, because the server stops.
+  /// The server stops: the connection closes when the requests that have arrived have their responses.
   case last
   /// The client sends nothing more, and gets the responses to what it has sent.
   case inputClosed
@@ -46,7 +46,9 @@ enum ConnectionEnding: Equatable {
 
   mutating func outputCloses() {
     switch self {
-    case .open, .last, .inputClosed, .malformed: self = .silent
+    case .open, .inputClosed, .malformed: self = .silent
+    // A server that stops does not wait for the client to confirm the end.
+    case .last: self = .cut
     case .silent, .cut: break
     }
   }

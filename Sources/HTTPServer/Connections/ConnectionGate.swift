@@ -3,7 +3,8 @@ import Synchronization
 /// Limits open connections, so that clients, alone or together, cannot use up what the process needs for its database
 /// and files.
 public final class ConnectionGate: Sendable {
-  public enum Refusal: String, CaseIterable, Sendable {
+  /// A limit that refuses connections.
+  public enum Limit: String, CaseIterable, Sendable {
     case total, address
   }
 
@@ -17,7 +18,7 @@ public final class ConnectionGate: Sendable {
   /// Trusted proxies carry the requests of many clients.
   private let exempt: TrustedProxies
   private let state = Mutex(State())
-  private let onRefusal: @Sendable (Refusal) -> Void
+  private let onRefusal: @Sendable (Limit) -> Void
   private let onFailure: @Sendable () -> Void
 
   /// - Parameters:
@@ -26,7 +27,7 @@ public final class ConnectionGate: Sendable {
   ///   - onFailure: called when the system cannot accept a connection.
   public init(
     limit: Int, limitPerAddress: Int = 0, exempt: TrustedProxies = TrustedProxies(),
-    onRefusal: @escaping @Sendable (Refusal) -> Void = { _ in }, onFailure: @escaping @Sendable () -> Void = {}
+    onRefusal: @escaping @Sendable (Limit) -> Void = { _ in }, onFailure: @escaping @Sendable () -> Void = {}
   ) {
     self.limit = limit
     self.limitPerAddress = limitPerAddress
@@ -39,9 +40,9 @@ public final class ConnectionGate: Sendable {
   public var open: Int { state.withLock { $0.total } }
 
   /// Counts a connection until ``leave(_:)``, or returns the limit that refuses it.
-  func enter(_ address: IPAddress?) -> Refusal? {
+  func enter(_ address: IPAddress?) -> Limit? {
     let network = counted(address)
-    let refusal = state.withLock { state -> Refusal? in
+    let exceeded = state.withLock { state -> Limit? in
       guard state.total < limit else { return .total }
       if let network {
         guard state.perNetwork[network, default: 0] < limitPerAddress else { return .address }
@@ -50,8 +51,8 @@ public final class ConnectionGate: Sendable {
       state.total += 1
       return nil
     }
-    if let refusal { onRefusal(refusal) }
-    return refusal
+    if let exceeded { onRefusal(exceeded) }
+    return exceeded
   }
 
   /// - Parameter address: the address that was passed to ``enter(_:)``.

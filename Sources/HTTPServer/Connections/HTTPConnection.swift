@@ -29,7 +29,7 @@ struct HTTPConnection: Sendable {
         var parts: [HTTPResponsePart] = []
         while let request = await next(after: parts) {
           var response = try await settings.respond(request, peer)
-          response.headers.append(settings.date.field)
+          if response.headers.value(of: .date) == nil { response.headers.append(settings.date.field) }
           parts = try await send(response)
         }
         channel.close(mode: .output, promise: nil)
@@ -77,23 +77,26 @@ struct HTTPConnection: Sendable {
   }
 }
 
-/// Sends each piece of a body. A body of one piece waits for the end of the response.
+/// Sends each piece of a body. The last piece waits for the end of the response if the length of the body is known.
 private final class BodyWriter: ResponseBodyWriter {
   private let connection: HTTPConnection
-  private let length: Int?
+  /// Bytes of the body that are not written yet; nil if its length is not known.
+  private var missing: Int?
   private var parts: [HTTPResponsePart]
   private var isFinished = false
 
   init(after head: HTTPResponsePart, length: Int?, to connection: HTTPConnection) {
     self.connection = connection
-    self.length = length
+    missing = length
     parts = [head]
   }
 
   func write(_ bytes: ByteBuffer) async throws {
     guard bytes.readableBytes > 0 else { return }
+    guard !isFinished, missing.map({ bytes.readableBytes <= $0 }) ?? true else { throw BodyTooLong() }
+    missing = missing.map { $0 - bytes.readableBytes }
     parts.append(.body(bytes))
-    if bytes.readableBytes != length { try await flush() }
+    if missing != 0 { try await flush() }
   }
 
   func flush() async throws {
@@ -103,6 +106,7 @@ private final class BodyWriter: ResponseBodyWriter {
   }
 
   func finish() {
+    guard !isFinished else { return }
     parts.append(.end(nil))
     isFinished = true
   }
@@ -111,8 +115,11 @@ private final class BodyWriter: ResponseBodyWriter {
   var rest: [HTTPResponsePart] {
     get throws {
       // The client must not take a part of a body for the complete body.
-      guard isFinished else { throw ChannelError.outputClosed }
+      guard isFinished, missing ?? 0 == 0 else { throw ChannelError.outputClosed }
       return parts
     }
   }
 }
+
+/// A response has more bytes than it declares, or goes on after its end. The client would take them for another response.
+struct BodyTooLong: Error {}

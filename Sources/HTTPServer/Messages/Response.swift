@@ -1,7 +1,7 @@
 import HTTPTypes
 import NIOCore
 
-/// A response. It has a `Content-Length` if the length of its body is known.
+/// A response. It has a `Content-Length` if the length of its body is known, and its status permits one.
 public struct Response: Sendable {
   public var status: HTTPResponse.Status
   public var headers: HTTPFields
@@ -11,7 +11,7 @@ public struct Response: Sendable {
     self.status = status
     self.headers = headers
     content = body
-    if let length = body.contentLength, !headers.contains(.contentLength) {
+    if let length = body.contentLength, status.mayHaveLength, !headers.contains(.contentLength) {
       self.headers.append(HTTPField(name: .contentLength, value: String(length)))
     }
   }
@@ -26,10 +26,20 @@ public struct Response: Sendable {
     }
   }
 
-  /// The response to HEAD: with the length of the body, and without the body.
-  public var withoutBody: Response { Response(status: status, headers: headers) }
+  /// The response to HEAD: with the length of the body, if it is known, and without the body.
+  public var withoutBody: Response {
+    var response = self
+    response.content = ResponseBody()
+    return response
+  }
 
   var head: HTTPResponse { HTTPResponse(status: status, headerFields: headers) }
+}
+
+extension HTTPResponse.Status {
+  /// Whether a response may have a `Content-Length` of its own body. That of a 304 would be the length of the body that
+  /// the client has (RFC 9110, section 8.6).
+  fileprivate var mayHaveLength: Bool { kind != .informational && code != 204 && code != 304 }
 }
 
 /// The body of a response.
@@ -56,8 +66,8 @@ public struct ResponseBody: Sendable {
   ///
   /// - Parameters:
   ///   - length: nil if it is not known before the end.
-  ///   - write: must call ``ResponseBodyWriter/finish()`` after the last part. Otherwise the client sees that the body
-  ///     is not complete.
+  ///   - write: must call ``ResponseBodyWriter/finish()`` after the last part. Otherwise, or if the length is another
+  ///     one, the connection closes, so that the client sees that the body is not complete.
   public init(length: Int? = nil, write: @escaping Writing) {
     storage = .stream(length: length, write)
   }
@@ -87,6 +97,8 @@ public struct ResponseBody: Sendable {
 /// Takes the parts of a body.
 public protocol ResponseBodyWriter: AnyObject {
   /// Returns when the client may get more.
+  ///
+  /// - Throws: also if the body becomes longer than its declared length.
   func write(_ bytes: ByteBuffer) async throws
   func finish()
 }

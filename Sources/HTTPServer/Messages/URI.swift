@@ -18,9 +18,13 @@ public struct URI: Sendable {
 
   /// The part after the scheme, the host and the port.
   private static func withoutAuthority(_ target: String) -> Substring {
-    guard target.utf8.first != UInt8(ascii: "/"), let scheme = target.firstRange(of: "://") else { return target[...] }
-    let rest = target[scheme.upperBound...]
-    let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+    // A URL in the path or the query is no scheme.
+    let slash = UInt8(ascii: "/")
+    guard target.utf8.first != slash, let colon = target.utf8.firstIndex(where: { ":/?#".utf8.contains($0) }),
+      target.utf8[colon...].starts(with: "://".utf8)
+    else { return target[...] }
+    let rest = target[colon...].dropFirst(3)
+    let end = rest.utf8.firstIndex { $0 == slash || $0 == UInt8(ascii: "?") }
     return rest[(end ?? rest.endIndex)...]
   }
 

@@ -42,7 +42,9 @@ final class StreamHeads: ChannelInboundHandler {
 
   private static func reason(against headers: HPACKHeaders) -> Refusal.Reason? {
     guard headers.count <= maximumCount else { return .headersTooLarge }
-    guard let path = headers.first(name: ":path"), path.isASCII, let authority = headers.first(name: ":authority"),
+    guard let path = headers.first(name: ":path"), path.isASCII,
+      path.utf8.first == UInt8(ascii: "/") || path == "*" && headers.first(name: ":method") == "OPTIONS",
+      let authority = headers.first(name: ":authority"),
       !authority.isEmpty
     else { return .malformed }
     // Otherwise two readers of the request, such as a proxy and this service, could see different hosts.

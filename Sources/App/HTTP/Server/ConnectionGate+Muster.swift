@@ -14,7 +14,7 @@ extension ConnectionGate {
     limit: Int, limitPerAddress: Int, exempt: TrustedProxies = TrustedProxies(), metrics: MetricsRegistry
   ) {
     let refusals = Dictionary(
-      uniqueKeysWithValues: Refusal.allCases.map {
+      uniqueKeysWithValues: Limit.allCases.map {
         let labels = [("limit", $0.rawValue)]
         return ($0, metrics.cell("muster_connections_refused_total", labels, of: CounterCell.self))
       })

@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import NIOTLS
 import Synchronization
 import Testing
 import TestSupport
@@ -61,33 +62,46 @@ import TestSupport
     try await TestApp.run(
       certificate.environment, limits: limits { ($0.connections.bodyGrace, $0.connections.idleSeconds) = (1, 1) }
     ) { app in
-      let idle = try await exchange("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n", with: app)
+      let port = URL(string: app.url)?.port ?? 0
+      let idle = try await exchange("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n", with: port)
       #expect(idle.hasPrefix("HTTP/1.1 200 "))
-      let hostless = try await exchange("GET /health/live HTTP/1.1\r\n\r\n", with: app)
+      let hostless = try await exchange("GET /health/live HTTP/1.1\r\n\r\n", with: port)
       #expect(hostless.hasPrefix("HTTP/1.1 400 "))
       let head = "POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
-      let slow = try await exchange(head + "abc", with: app)
+      let slow = try await exchange(head + "abc", with: port)
       #expect(slow.isEmpty || slow.hasPrefix("HTTP/1.1 4"), "\(slow)")
       #expect(await certificate.version(of: app.url) == .http2)
     }
   }
 
+  @Test func `a client that has finished sending gets all of a large response, even if it reads late`() async throws {
+    let files = try await TestCertificate()
+    let certificate = try ServerCertificate(
+      certificateFile: files.certificateFile, keyFile: files.keyFile, names: .init(certificate: "c", key: "k"))
+    // More than the system's buffers hold for a client with a small one.
+    let body = ByteBuffer(repeating: UInt8(ascii: "x"), count: 4 << 20)
+    try await serving(certificate: certificate, { _, _ in Response(status: .ok, body: ResponseBody(body)) }) { port in
+      let text = try await exchange("GET / HTTP/1.1\r\nHost: t\r\n\r\n", with: port, finishesSending: true)
+      #expect(text.hasPrefix("HTTP/1.1 200 ") && text.utf8.count > body.readableBytes, "\(text.utf8.count)")
+    }
+  }
+
   /// Sends text over TLS.
   ///
+  /// - Parameter finishesSending: whether to close the sending side then, and to read late.
   /// - Returns: everything until the server closes the connection.
-  private func exchange(_ text: String, with app: TestApp) async throws -> String {
+  private func exchange(_ text: String, with port: Int, finishesSending: Bool = false) async throws -> String {
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.certificateVerification = .none
     let context = try NIOSSLContext(configuration: tls)
     let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-    let response: EventLoopFuture<String> = try await bootstrap.connect(
-      host: "127.0.0.1", port: URL(string: app.url)?.port ?? 0
-    ) { channel in
+      .channelOption(.socketOption(.so_rcvbuf), value: finishesSending ? 4096 : 1 << 20)
+    let response: EventLoopFuture<String> = try await bootstrap.connect(host: "127.0.0.1", port: port) { channel in
       channel.eventLoop.makeCompletedFuture {
         let response = channel.eventLoop.makePromise(of: String.self)
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(try NIOSSLClientHandler(context: context, serverHostname: nil))
-        try pipeline.addHandler(TextExchange(sending: text, response))
+        try pipeline.addHandler(TextExchange(sending: text, finishesSending: finishesSending, response))
         return response.futureResult
       }
     }
@@ -244,20 +258,30 @@ private final class TextExchange: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   private let text: String
+  private let finishesSending: Bool
   private let response: EventLoopPromise<String>
   private var received = ByteBuffer()
 
-  init(sending text: String, _ response: EventLoopPromise<String>) {
-    (self.text, self.response) = (text, response)
+  init(sending text: String, finishesSending: Bool, _ response: EventLoopPromise<String>) {
+    (self.text, self.finishesSending, self.response) = (text, finishesSending, response)
   }
 
-  func channelActive(context: ChannelHandlerContext) {
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case .handshakeCompleted? = event as? TLSUserEvent else { return }
     context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
+    if finishesSending { context.close(mode: .output, promise: nil) }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if finishesSending, received.readableBytes == 0 { pause(context.channel) }
     var bytes = unwrapInboundIn(data)
     received.writeBuffer(&bytes)
+  }
+
+  private func pause(_ channel: any Channel) {
+    channel.setOption(.autoRead, value: false).whenComplete { _ in
+      channel.eventLoop.scheduleTask(in: .milliseconds(300)) { channel.setOption(.autoRead, value: true) }
+    }
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {

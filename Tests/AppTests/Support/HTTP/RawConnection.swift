@@ -15,9 +15,12 @@ final class RawConnection: Sendable {
 
   /// - Parameter receiveBuffer: the approximate number of bytes that the system buffers for a client that does not
   ///   read.
-  init(to app: TestApp, receiveBuffer: Int32? = nil) async throws {
-    let port = UInt16(URL(string: app.url)?.port ?? 0)
-    socket = try await Self.run(on: receiving) { try Self.connect(port, receiveBuffer) }
+  convenience init(to app: TestApp, receiveBuffer: Int32? = nil) async throws {
+    try await self.init(port: URL(string: app.url)?.port ?? 0, receiveBuffer: receiveBuffer)
+  }
+
+  init(port: Int, receiveBuffer: Int32? = nil) async throws {
+    socket = try await Self.run(on: receiving) { try Self.connect(UInt16(port), receiveBuffer) }
   }
 
   deinit { close(socket) }
