@@ -201,8 +201,11 @@ import Testing
     for shell in ["bash", "zsh", "fish"] {
       let program = try await Program(Program.path("musterctl"), ["--generate-completion-script", shell])
       #expect(try await program.exitStatus() == 0)
-      for command in ["requests", "watch", "withdraw", "password-stdin"] {
-        #expect(program.standardOutput.contains(command), "\(shell)")
+      for command in [
+        "requests", "watch", "withdraw", "password-stdin", "answer-for", "approve", "remind", "duplicate", "hosts",
+        "links", "calendar", "join", "plus-ones",
+      ] {
+        #expect(program.standardOutput.contains(command), "\(shell): \(command)")
       }
     }
     let check = try await Program(

@@ -29,45 +29,6 @@ import Testing
     await proxy.close()
   }
 
-  @Test func `a stream resumes where an earlier launch ended`() async throws {
-    let shared = try await MusterServer.shared.value
-    let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)
-    let first = StreamReader(ana.client.notifications.stream())
-    try await eventually { first.connections > 0 }
-    try await invite(ana, by: ben, to: ["One", "Two"])
-    try await eventually { first.titles == ["One", "Two"] }
-    let last = first.lastEventID
-    await first.stop()
-    try await invite(ana, by: ben, to: ["Three"])
-    let second = StreamReader(ana.client.notifications.stream(after: last))
-    try await eventually { second.connections > 0 }
-    try await invite(ana, by: ben, to: ["Four"])
-    try await eventually { second.titles == ["Three", "Four"] }
-    await second.stop()
-    let whole = StreamReader(ana.client.notifications.stream(after: "0"))
-    try await eventually { whole.titles == ["One", "Two", "Three", "Four"] }
-    await whole.stop()
-  }
-
-  @Test func `a stream outlives its access token, and connects again with a new one`() async throws {
-    let hasty = try await MusterServer.hasty.value
-    let proxy = try await HTTPFaultProxy(inFrontOf: hasty.port)
-    let (ana, ben) = try await TestUser.friends("ana", "ben", at: proxy.url)
-    let reader = StreamReader(ana.client.notifications.stream())
-    try await eventually { reader.connections == 1 }
-    let end = try #require(try ana.tokens.load()).accessExpiresAt.addingTimeInterval(1)
-    try await eventually { Date.now > end }
-    try await invite(ana, by: ben, to: ["One"])
-    try await eventually { reader.titles == ["One"] }
-    #expect(reader.connections == 1)
-    proxy.hangUp()
-    try await invite(ana, by: ben, to: ["Two"])
-    try await eventually { reader.titles == ["One", "Two"] }
-    #expect(reader.connections == 2)
-    await reader.stop()
-    await proxy.close()
-  }
-
   @Test func `a stream ends with its session`() async throws {
     let shared = try await MusterServer.shared.value
     let proxy = try await HTTPFaultProxy(inFrontOf: shared.port)
@@ -96,16 +57,6 @@ import Testing
     await reader.stop()
     try await eventually { proxy.openStreams == 0 }
     await proxy.close()
-  }
-
-  @Test func `a stream names the collections that have changed`() async throws {
-    let shared = try await MusterServer.shared.value
-    let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)
-    let reader = StreamReader(ana.client.notifications.stream())
-    try await eventually { reader.connections == 1 }
-    try await ben.client.me.edit(ProfileEdit(displayName: "Benjamin"))
-    try await eventually { reader.changed.contains(.friends) }
-    await reader.stop()
   }
 
   @Test func `a stream survives a server that is killed`() async throws {

@@ -81,6 +81,8 @@ import Testing
     "POST /events/@lake/invitations {\"userIds\": []}",
     "POST /events/@climbing/reminders", "POST /events/@climbing/reminders", "POST /events/@trail/reminders",
     "POST /events/@housewarming/reminders",
+    "POST /events/@party/reminders",
+    "PUT /events/@party/invitations/@nils {\"status\": \"maybe\"}",
     "POST /events/@party/invitations/@nils/approve", "POST /events/@party/invitations/@nils/approve",
     "POST /events/@party/invitations/@unknown/approve",
     "PUT /events/@party/invitations/@marta {\"status\": \"maybe\"}",
@@ -127,6 +129,8 @@ import Testing
     Step(text: "PATCH /events/@picnic {\"url\": \"https://example.com:65536\"}"),
     Step(
       text: "POST /events/@picnic/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\", \"invite\": true}", saves: "copy"),
+    Step(text: "PUT /events/@copy/hosts/@ben"),
+    Step(text: "POST /events/@party/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\", \"invite\": true}"),
     Step(text: "POST /events/@trail/duplicate {\"startTime\": \"2041-05-01T12:00:00Z\"}"),
     Step(
       text: """
