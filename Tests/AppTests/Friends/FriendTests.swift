@@ -96,15 +96,21 @@ import Testing
       #expect(try await ben.get("friend-requests")["items"].array.map { $0["id"].string } == [others])
       #expect(try await ben.accept(request, expecting: 409).problem == "friend-request-closed")
       #expect(try await ben.decline(request, expecting: 409).problem == "friend-request-closed")
+      #expect(try await ana.sendFriendRequest(to: ben) != request)
+      try await app.takeNotifications()
+    }
+  }
 
-      let second = try await ana.sendFriendRequest(to: ben)
-      #expect(second != request)
-      try await ben.decline(second)
-      #expect(try await ana.cancel(second, expecting: 409).problem == "friend-request-closed")
+  @Test func `a request that was declined or accepted cannot be cancelled`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let first = try await ana.sendFriendRequest(to: ben)
+      try await ben.decline(first)
+      #expect(try await ana.cancel(first, expecting: 409).problem == "friend-request-closed")
       try await app.letFriendRequestsAge(by: "1 day")
-      let third = try await ana.sendFriendRequest(to: ben)
-      try await ben.accept(third)
-      #expect(try await ana.cancel(third, expecting: 409).problem == "friend-request-closed")
+      let second = try await ana.sendFriendRequest(to: ben)
+      try await ben.accept(second)
+      #expect(try await ana.cancel(second, expecting: 409).problem == "friend-request-closed")
       #expect(try await ana.get("friends")["items"].array.count == 1)
       try await app.takeNotifications()
     }

@@ -47,21 +47,4 @@ import Testing
     #expect(all.parameters.get("kind") == "friends")
     #expect(all.parameters.get("id") == nil)
   }
-
-  @Test func `a path with a GET also has a HEAD`() async throws {
-    try await TestApp.run { app in
-      let endpoints = Endpoint.all(app.dependencies, streams: NotificationStreams(app.dependencies))
-      #expect(endpoints.count == Set(endpoints.map { "\($0.method) \($0.path)" }).count)
-      func paths(_ method: HTTPRequest.Method) -> [String] { endpoints.filter { $0.method == method }.map(\.path) }
-      #expect(paths(.get).count > 40)
-      #expect(paths(.get) == paths(.head))
-    }
-  }
-
-  @Test func `Allow names every method of a path`() throws {
-    let found = try #require(table.route(of: "/api/events/1"))
-    #expect(found.route.allow == "DELETE, GET, HEAD")
-    #expect(found.route.endpoint(for: .head)?.path == "/api/events/{id}")
-    #expect(found.route.endpoint(for: .put) == nil)
-  }
 }

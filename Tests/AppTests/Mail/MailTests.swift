@@ -368,16 +368,6 @@ import TestSupport
       #expect(try await app.confirmCode("\(code)", of: "ana@example.com").status == 200)
     }
   }
-
-  @Test func `when the worker deletes an expired token, the profile's stamp changes`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
-      let stale = try await ana.stale { try await worker(app).runOnce() }
-      #expect(stale == [.profile])
-      #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)
-    }
-  }
 }
 
 /// Blocks its waiters until it is open.

@@ -75,22 +75,6 @@ import Testing
     }
   }
 
-  @Test func `hostile text stays text, in under 30 KB`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana", displayName: "<b>&amp;'\\\"</b>")
-      let event = try await ana.createEvent(String(repeating: "<", count: 200))["id"].string ?? ""
-      let note = "\u{202e}}}{{style}}<script>alert(1)</script>" + String(repeating: "'", count: 1900)
-      try await ana.edit(event, #"{"note": "\#(note)", "location": {"name": "<img src=x onerror='a'>"}}"#)
-      let link = try await ana.createLink(to: event, #"{"kind": "answer", "shows": "names"}"#)
-      let body = try await app.send("GET", "/e/\(link.token)").body
-      #expect(body.utf8.count < 30_000)
-      #expect(body.contains("&lt;script&gt;alert(1)") && !body.contains("<script") && !body.contains("<img"))
-      #expect(!body.contains("<b>") && !body.contains("\u{202e}") && body.contains("}}{{style}}"))
-      #expect(body.matches(of: /<title>/).count == 1)
-      try await app.takeNotifications()
-    }
-  }
-
   @Test func `a mark that combines with a quote or a bracket does not keep it from being escaped`() async throws {
     try await TestApp.run { app in
       let hostile = #"0;url=https://evil.example/\"\u0301 http-equiv=refresh <\u0301script>'\u0301&\u0301"#
@@ -209,21 +193,6 @@ import Testing
       try await app.database.execute("DELETE FROM visitors")
       try await app.database.execute("UPDATE events SET going_count = 0, pending_count = 0, visitor_count = 0")
       try await app.takeNotifications()
-    }
-  }
-
-  @Test func `a thousand GETs and HEADs write nothing`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let event = try await ana.createEvent()["id"].string ?? ""
-      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
-      let before = try await app.contents()
-      let statuses = try await app.race(1000) {
-        try await app.send($0 % 2 == 0 ? "GET" : "HEAD", $0 % 10 == 9 ? "/e/wrong" : "/e/\(link.token)")
-      }
-      #expect(statuses == [200: 900, 404: 100])
-      #expect(try await app.contents() == before)
-      #expect(before?.contains("share_links") == true)
     }
   }
 

@@ -34,18 +34,6 @@ import Testing
     }
   }
 
-  @Test func `repeating a request with its key makes no other link`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let key = [("Idempotency-Key", UUID().uuidString)]
-      let first = try await ana.send("POST", "users/me/calendar", headers: key)
-      let again = try await ana.send("POST", "users/me/calendar", headers: key)
-      #expect(first.status == 201 && again.status == 201 && first.body == again.body)
-      let shown = try await ana.get("users/me/calendar")
-      #expect(shown["url"] == first.json["url"])
-    }
-  }
-
   @Test func `only the server's key makes a link`() async throws {
     let log = StatementLog()
     try await TestApp.run(logger: log.logger) { app in
@@ -238,6 +226,7 @@ import Testing
       let key = [("Idempotency-Key", "a-key")]
       let made = try await ana.send("POST", "users/me/calendar", headers: key)
       #expect(try await ana.send("POST", "users/me/calendar", headers: key).json == made.json)
+      #expect(try await ana.get("users/me/calendar")["url"] == made.json["url"])
       #expect(try await other.send("POST", "users/me/calendar", headers: key).json["url"] != made.json["url"])
       #expect(try await ana.send("DELETE", "auth/sessions/\(try other.session)").status == 204)
       #expect(try await ana.get("users/me/calendar")["url"] == .null)
