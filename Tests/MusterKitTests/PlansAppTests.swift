@@ -138,7 +138,8 @@ import Testing
   // MARK: Answers
 
   @Test func `an answer without a network is pending until it is sent`() async throws {
-    let event = ScriptedServer.event(1)
+    var event = ScriptedServer.event(1)
+    event.startTime = Date(timeIntervalSinceNow: 86_400)
     try server.set(.events, [event])
     let (account, store) = try await logIn()
     let (list, page) = (EventList(store: store), EventPage(event.id, in: store, client: account.client))

@@ -21,7 +21,7 @@ final class EventPage {
 
   var event: Event? { store.events.items.first { $0.id == id } ?? loaded }
 
-  var canAnswer: Bool { event.map { $0.myRole == .guest && $0.status == .scheduled } ?? false }
+  var canAnswer: Bool { event.map { $0.canAnswer().reason == nil } ?? false }
 
   /// The change of this event that the service refused. The event shows its earlier state.
   var refusals: Refusals { Refusals(store: store, subject: id.rawValue) }

@@ -88,15 +88,15 @@ extension Lists {
     }
   }
 
-  /// An event without counts has room, as far as the lists tell.
+  /// The places of an event, as far as the lists tell.
   func places(of event: Event, _ time: Date) -> Places {
-    let waiting = surroundings?.guests[event.id]?.filter { $0.status == .waitlisted } ?? []
-    return Places(
-      capacity: event.counts == nil ? nil : event.capacity, maxPlusOnes: event.maxPlusOnes,
-      going: event.counts?.going ?? 0, waiting: event.counts?.waitlisted ?? 0,
-      noWaitingPartyFits: !waiting.isEmpty
-        && waiting.allSatisfy { guest in event.capacity.map { guest.plusOnes >= $0 } ?? false },
-      isPast: event.answerBy.map { $0 < time } ?? false)
+    var places = event.places(at: time)
+    if let guests = surroundings?.guests[event.id] {
+      let waiting = guests.filter { $0.status == .waitlisted }
+      places.noWaitingPartyFits =
+        !waiting.isEmpty && waiting.allSatisfy { guest in event.capacity.map { guest.plusOnes >= $0 } ?? false }
+    }
+    return places
   }
 
   func checkTimes(_ start: Date, _ end: Date?, _ answerBy: Date?) throws(Problem) {

@@ -82,6 +82,18 @@ import Testing
     #expect(Self.counts(calls) == Self.counts(published))
   }
 
+  @Test func `each list in pages is also a sequence`() throws {
+    let calls = try ClientSources().calls
+    let folder = Program.checkout.appending(path: "Sources/MusterKit/API")
+    let sources = try FileManager.default.contentsOfDirectory(atPath: folder.path).map {
+      try String(contentsOf: folder.appending(path: $0), encoding: .utf8)
+    }
+    // Stores ask for the pages of a collection in another form.
+    let lists = sources.flatMap { $0.matches(of: /cursor: String\? = nil[^{]*-> Page</) }
+    #expect(lists.count > 8)
+    #expect(calls.filter { $0.hasSuffix("ages") }.count == lists.count)
+  }
+
   private static let folder = Program.checkout.appending(path: "Tests/MusterKitTests/Document")
 
   private static func counts(_ names: [String]) -> [String: Int] {

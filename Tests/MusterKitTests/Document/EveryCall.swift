@@ -28,6 +28,7 @@ enum EveryCall {
     { _ = try await $0.auth.logIn(emailToken: "t", device: "phone") },
     { _ = try await $0.auth.logOut() },
     { _ = try await $0.auth.sessions(limit: 1, cursor: "c") },
+    { _ = try await $0.auth.sessionPages(limit: 1).first() },
     { try await $0.auth.endSession(.ben) },
     // A token of a provider does not change a password.
     {
@@ -74,14 +75,17 @@ enum EveryCall {
     { _ = try await $0.users.search(for: "ben", limit: 1) },
     { _ = try await $0.users.recommended(limit: 1) },
     { _ = try await $0.friends.list(limit: 1, cursor: "c") },
+    { _ = try await $0.friends.pages(limit: 1).first() },
     { try await $0.friends.end(with: .ben) },
     { _ = try await $0.friends.requests.list(.sent, limit: 1, cursor: "c") },
+    { _ = try await $0.friends.requests.pages(.sent, limit: 1).first() },
     { _ = try await $0.friends.requests.get(.ben) },
     { _ = try await $0.friends.requests.send(to: .ben) },
     { _ = try await $0.friends.requests.accept(.ben) },
     { _ = try await $0.friends.requests.decline(.ben) },
     { _ = try await $0.friends.requests.cancel(.ben) },
     { _ = try await $0.blocks.list(limit: 1, cursor: "c") },
+    { _ = try await $0.blocks.pages(limit: 1).first() },
     { try await $0.blocks.block(.ben) },
     { try await $0.blocks.unblock(.ben) },
     { _ = try await $0.reports.report(user: .ben, reason: .spam, text: "Advertisements.") },
@@ -91,7 +95,9 @@ enum EveryCall {
 
   private static let plans: [Call] = [
     { _ = try await $0.events.list(limit: 1, cursor: "c", includeParticipants: true) },
+    { _ = try await $0.events.pages(limit: 1, includeParticipants: true).first() },
     { _ = try await $0.events.past(limit: 1, cursor: "c", includeParticipants: true) },
+    { _ = try await $0.events.pastPages(limit: 1, includeParticipants: true).first() },
     { _ = try await $0.events.get(.ben) },
     { _ = try await $0.events.find([.ben, .ana]) },
     {
@@ -109,11 +115,13 @@ enum EveryCall {
     },
     { _ = try await $0.events.cancel(.ben, ifVersion: 1) },
     { _ = try await $0.events.guests(of: .ben, limit: 1, cursor: "c") },
+    { _ = try await $0.events.guestPages(of: .ben, limit: 1).first() },
     { _ = try await $0.events.invite([.ben], to: .ben) },
     { _ = try await $0.events.withdraw(.ben, from: .ben) },
     { _ = try await $0.events.answer(.going, to: .ben, plusOnes: 2) },
     { _ = try await $0.events.calendar(of: .ben) },
     { _ = try await $0.invitations.list(status: .going, limit: 1, cursor: "c", includeParticipants: true) },
+    { _ = try await $0.invitations.pages(status: .going, limit: 1, includeParticipants: true).first() },
   ]
 
   private static let hosting: [Call] = [
@@ -140,12 +148,14 @@ enum EveryCall {
     { try await $0.events.links.revoke(.ben, of: .ben, removingVisitors: true) },
     { _ = try await $0.links.join(using: token) },
     { _ = try await $0.proposals.list() },
+    { _ = try await $0.proposals.pages(limit: 1).first() },
     { _ = try await $0.proposals.accept(.ben) },
     { try await $0.proposals.decline(.ben) },
   ]
 
   private static let news: [Call] = [
     { _ = try await $0.notifications.list(unread: true, limit: 1, cursor: "c") },
+    { _ = try await $0.notifications.pages(unread: true, limit: 1).first() },
     { _ = try await $0.notifications.markRead(ids: [.ben]) },
     { _ = try await $0.notifications.markRead(before: "2026-05-01T09:30:00.123456Z") },
     { _ = try await $0.notifications.markAllRead() },
@@ -157,6 +167,7 @@ enum EveryCall {
       _ = try await events.next()
     },
     { _ = try await $0.devices.list(limit: 1, cursor: "c") },
+    { _ = try await $0.devices.pages(limit: 1).first() },
     {
       var device = DeviceRegistration(platform: .ios, token: "00ff", environment: .sandbox, topic: "app", name: "phone")
       (device.localizes, device.rotateSecret) = (true, false)
@@ -170,4 +181,9 @@ enum EveryCall {
     },
     { for collection in CacheCollection.allCases { _ = try await $0.cache.page(of: collection, cursor: "c") } },
   ]
+}
+
+extension AsyncSequence {
+  /// The examples of the document have a next page without end.
+  fileprivate func first() async throws -> Element? { try await first { _ in true } }
 }

@@ -22,17 +22,29 @@ enum Snippets {
     // end
   }
 
-  static func pages(_ client: MusterClient) async throws -> [Friend] {
+  static func pages(_ client: MusterClient, event: Event.ID) async throws {
     // snippet
-    var friends: [Friend] = []
-    var cursor: String?
-    repeat {
-      let page = try await client.friends.list(limit: 100, cursor: cursor)
-      friends += page.items
-      cursor = page.nextCursor
-    } while cursor != nil
+    for try await page in client.events.guestPages(of: event) {
+      print(page.items.map(\.name))
+    }
+    for try await friend in client.friends.pages(limit: 100).items {
+      print(friend.user.displayName)
+    }
+    let inbox = Pages { try await client.notifications.list(unread: true, cursor: $0) }
     // end
-    return friends
+    _ = inbox
+  }
+
+  static func answering(_ event: Event) {
+    // snippet
+    switch event.canAnswer() {
+    case .yes: print("Going?")
+    case .waitlist: print("Full: join the waiting list?")
+    case .no(.closed): print("The deadline has passed. A host can still set your answer.")
+    case .no(let reason): print("You cannot answer:", reason)
+    }
+    if event.canAnswer(.going, bringing: 2).reason == .noRoom { print("There is no room for three.") }
+    // end
   }
 
   static func errors(_ client: MusterClient, event: Event.ID) async throws {
