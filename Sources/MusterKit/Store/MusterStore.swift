@@ -59,6 +59,7 @@ public final class MusterStore {
   @ObservationIgnored private(set) var life = StoreLife()
   @ObservationIgnored private var isForgotten = false
   @ObservationIgnored private var loading: Task<Void, Never>?
+  @ObservationIgnored private let arrived = Arrivals()
 
   private static let lengthStep = 500
 
@@ -153,6 +154,7 @@ public final class MusterStore {
   public func forgetEverything() async throws {
     isForgotten = true
     stop()
+    arrived.end()
     base = Lists()
     statuses = [:]
     outbox.forget()
@@ -286,7 +288,7 @@ extension MusterStore {
     let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
     if isLoggedOut != isEnded { isLoggedOut = isEnded }
     if isUnreachable || isLoggedOut { invalidate(CacheCollection.allCases) }
-    if isLoggedOut { stop() } else { schedule() }
+    if isLoggedOut { endLife() } else { schedule() }
   }
 }
 
@@ -438,6 +440,20 @@ extension MusterStore {
     invalidate(CacheCollection.allCases)
   }
 
+  /// Notifications that arrive from now on, while the store runs: for banners, sounds and badges. The list
+  /// ``notifications`` shows them as well.
+  ///
+  ///     .task { for await item in store.arrivals { banner = item } }
+  ///
+  /// Each use of this property is a consumer of its own: it gets each notification once, in the order of their arrival,
+  /// and also those that it has not asked for yet. After a lost connection, the stream continues after the last
+  /// notification, so none is missed. Those that arrive between ``stop()`` and ``start()`` do not come here: they are in
+  /// the list, and devices get them as pushes.
+  ///
+  /// The sequence continues over ``stop()`` and ``start()``. It ends when the session ends, in ``forgetEverything()``,
+  /// with the store, and when its task is cancelled.
+  public var arrivals: AsyncStream<InboxItem> { arrived.stream() }
+
   /// Starts a pass for pending work, if the store runs.
   private func poke() { catchUpSoon([]) }
 
@@ -472,7 +488,9 @@ extension MusterStore {
     case .connected:
       life.isStreaming = true
       invalidate(CacheCollection.allCases)
-    case .notification: invalidate([.notifications])
+    case .notification(let item):
+      arrived.add(item)
+      invalidate([.notifications])
     case .changed(let stamps):
       // A copy with the announced stamp has the change.
       invalidate(stamps.filter { statuses[$0.key]?.stamp != $0.value }.map(\.key))
@@ -501,6 +519,12 @@ extension MusterStore {
     guard life.number == number else { return }
     lastError = MusterError.loggedOut
     isLoggedOut = true
+    endLife()
+  }
+
+  /// Stops after a logout.
+  private func endLife() {
     stop()
+    arrived.end()
   }
 }

@@ -171,6 +171,14 @@ enum Snippets {
     // end
   }
 
+  @MainActor static func arrivals(_ store: MusterStore) async {
+    // snippet
+    for await item in store.arrivals {
+      print("New:", item.message)
+    }
+    // end
+  }
+
   static func stream(_ client: MusterClient) async throws {
     // snippet
     for try await event in client.notifications.stream() {

@@ -49,6 +49,8 @@ final class ScriptedServer: Transport {
     /// Runs after a request was handled, before its response is on its way.
     var after: @Sendable (Received) -> Void = { _ in }
     var stream: AsyncThrowingStream<Data, any Error>.Continuation?
+    /// Where each stream began: its `Last-Event-ID`.
+    var streamStarts: [String?] = []
     var isOffline = false
     /// The number of keys in a verdict.
     var keysLimit = 500
@@ -88,6 +90,7 @@ final class ScriptedServer: Transport {
     let (chunks, continuation) = AsyncThrowingStream<Data, any Error>.makeStream()
     let isOffline = state.withLock { state in
       state.stream = continuation
+      state.streamStarts.append(request.headers["Last-Event-ID"])
       return state.isOffline
     }
     if isOffline { throw Lost() }
