@@ -5,6 +5,8 @@ struct Sender: Sendable {
   /// While this is set, calls go out for this user only: if another user is logged in, they throw
   /// ``MusterError/loggedOut``.
   @TaskLocal static var actingUser: User.ID?
+  /// While this is set, requests are given up early, and it learns of what comes from the service.
+  @TaskLocal static var silence: Silence?
   /// While this is set, a call sends one request, and throws an ``Interruption`` where it would refresh, wait or
   /// repeat.
   @TaskLocal private static var isStepwise = false
@@ -90,7 +92,9 @@ struct Sender: Sendable {
     let request = try request(call, tokens?.accessToken)
     let outcome: Outcome
     do {
-      outcome = Outcome(try await transport.send(request), expecting: call.route.success)
+      let response = try await transport.send(request)
+      Self.silence?.end()
+      outcome = Outcome(response, expecting: call.route.success)
     } catch {
       try Task.checkCancellation()
       outcome = Outcome(failure: error)
@@ -143,8 +147,9 @@ extension Sender {
     var headers = call.headers
     headers["Accept"] = call.route.success.mediaType
     if let token { headers["Authorization"] = "Bearer \(token)" }
+    let timeout = min(call.timeout, Self.silence?.timeout(of: call.body) ?? .infinity)
     return TransportRequest(
-      method: call.route.method, url: try url(of: call), headers: headers, body: call.body, timeout: call.timeout)
+      method: call.route.method, url: try url(of: call), headers: headers, body: call.body, timeout: timeout)
   }
 
   private func url(of call: APICall) throws -> URL {

@@ -132,6 +132,7 @@ private final class Exchange: Sendable {
 
   let task: URLSessionDataTask
   private let maximumBacklog: Int
+  private let silence = Sender.silence
   private let state = Guarded(State())
 
   init(_ task: URLSessionDataTask, maximumBacklog: Int) {
@@ -197,6 +198,7 @@ private final class Exchange: Sendable {
   }
 
   func add(_ data: Data) {
+    silence?.end()
     var isTooMuch = false
     change { state in
       guard state.end == nil else { return }

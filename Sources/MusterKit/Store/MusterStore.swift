@@ -60,6 +60,7 @@ public final class MusterStore {
   @ObservationIgnored private var isForgotten = false
   @ObservationIgnored private var loading: Task<Void, Never>?
   @ObservationIgnored private let arrived = Arrivals()
+  @ObservationIgnored private let silence: Silence
 
   private static let lengthStep = 500
 
@@ -82,6 +83,7 @@ public final class MusterStore {
     self.folder = folder
     self.timing = timing
     copies = StoredCopies(client: client, folder: folder, now: timing.now)
+    silence = Silence(patience: timing.requestSilence)
     outbox = Outbox(try OutboxFiles(folder))
     publish()
     loading = Task { [copies, weak self] in
@@ -205,13 +207,20 @@ private struct Passes {
   var next: Task<Void, any Error>?
   /// The collections that the next pass validates in addition to those that are not proved.
   var wanted: Set<CacheCollection> = []
+
+  /// A pass was cut off, and another one follows.
+  struct Cut: Error {}
 }
 
 extension MusterStore {
   /// Sends pending writes, and validates all lists. Resolves when the lists are proved to be what the service had after
   /// this call.
   ///
-  /// - Throws: ``MusterError/unreachable(_:)`` offline: the copies stay, and ``isOffline`` is true.
+  /// Ends within 15 seconds if nothing comes from the service, all repeats included: a network that swallows packets is
+  /// as good as none. While bytes come, however slowly, it waits.
+  ///
+  /// - Throws: ``MusterError/unreachable(_:)`` offline, or if the network is silent: the copies stay, and ``isOffline`` is
+  ///   true.
   ///   ``MusterError/loggedOut`` if the session has ended. Other ``MusterError``s if the service is unavailable.
   public func refresh() async throws {
     try await catchUp(Set(CacheCollection.allCases))
@@ -220,33 +229,43 @@ extension MusterStore {
   /// Resolves when a pass that began after this call has succeeded.
   private func catchUp(_ collections: Set<CacheCollection>) async throws {
     guard !isForgotten else { throw MusterError.loggedOut }
-    passes.wanted.formUnion(collections)
-    try await (passes.next ?? enqueuePass()).value
+    while true {
+      passes.wanted.formUnion(collections)
+      do {
+        return try await (passes.next ?? enqueuePass()).value
+      } catch is Passes.Cut {
+        // The next one begins on the network that has come back.
+      }
+    }
   }
 
   private func enqueuePass() -> Task<Void, any Error> {
-    let running = passes.running
+    let (running, start) = (passes.running, Silence.now)
     let task = Task {
       _ = await running?.result
       passes.running = passes.next
       passes.next = nil
       let wanted = passes.wanted
       passes.wanted = []
-      try await pass(wanted)
+      try await pass(wanted, since: start)
     }
     passes.next = task
     return task
   }
 
-  private func pass(_ wanted: Set<CacheCollection>) async throws {
+  /// - Parameter start: when the first caller began to wait.
+  private func pass(_ wanted: Set<CacheCollection>, since start: TimeInterval) async throws {
     await load()
     do {
-      let failure = try await sendOutbox()
-      let collections = wanted.union(invalidations.unproved)
-      if !collections.isEmpty { try await validate(collections) }
-      if let failure { throw failure }
+      try await silence.watch(since: start, limit: timing.silence) {
+        let failure = try await self.sendOutbox()
+        let collections = wanted.union(self.invalidations.unproved)
+        if !collections.isEmpty { try await self.validate(collections) }
+        if let failure { throw failure }
+      }
       note(nil)
     } catch {
+      if Task.isCancelled { throw Passes.Cut() }
       note(error)
       throw error
     }
@@ -283,12 +302,16 @@ extension MusterStore {
     let error = error as? MusterError
     life.retryAfter = error?.problem?.retryAfter
     let isUnreachable = if case .unreachable = error { true } else { false }
+    let isBack = isOffline && error == nil
     if isOffline != isUnreachable { isOffline = isUnreachable }
     // Other failures say nothing about the session.
     let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
     if isLoggedOut != isEnded { isLoggedOut = isEnded }
     if isUnreachable || isLoggedOut { invalidate(CacheCollection.allCases) }
-    if isLoggedOut { endLife() } else { schedule() }
+    if isLoggedOut { return endLife() }
+    // The old connection may be dead without a sign, and the next attempt may be a minute away.
+    if isBack, life.isRunning { openStream() }
+    schedule()
   }
 }
 
@@ -298,7 +321,7 @@ extension MusterStore {
   /// Seconds for which real ids are kept: longer than any write that needs them can wait.
   private static let identityLifetime: TimeInterval = 48 * 3600
   /// Seconds to wait for another process, which holds the lock for one request.
-  private static let lockPatience: TimeInterval = 60
+  private static let lockPatience: TimeInterval = 7
 
   /// Sends pending writes, in order, until none are left.
   ///
@@ -411,13 +434,30 @@ extension MusterStore {
     life.failures = 0
     // Earlier proofs do not count: nothing was watching for changes since.
     invalidate(CacheCollection.allCases)
-    let number = life.number
+    openStream()
+    #if canImport(Network)
+      life.path = NetworkPath { [weak self] in Task { @MainActor in self?.networkIsBack() } }
+    #endif
+    catchUpSoon(Set(CacheCollection.allCases))
+  }
+
+  /// Follows the stream, in place of an earlier one: after its last notification, so that none is missed.
+  private func openStream() {
+    life.stream?.cancel()
+    life.isStreaming = false
+    life.number += 1
+    let (number, lastEventID) = (life.number, life.lastEventID)
     life.stream = Task { [client, timing, weak self] in
       while !Task.isCancelled {
         do {
-          var events = client.notifications.stream()
+          var events = client.notifications.stream(after: self?.life.lastEventID ?? lastEventID)
           events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
-          for try await event in events where self?.life.number == number { self?.take(event) }
+          var iterator = events.makeAsyncIterator()
+          while let event = try await iterator.next() {
+            guard self?.life.number == number else { return }
+            self?.life.lastEventID = iterator.lastEventID
+            self?.take(event)
+          }
         } catch MusterError.loggedOut {
           self?.endSession(ofLife: number)
           return
@@ -429,6 +469,14 @@ extension MusterStore {
         try? await timing.sleep(timing.maximumRetry)
       }
     }
+  }
+
+  /// Begins anew on a network that has come back, or on another one: what is under way may wait in vain.
+  func networkIsBack() {
+    guard life.isRunning else { return }
+    life.failures = 0
+    passes.running?.cancel()
+    openStream()
     catchUpSoon(Set(CacheCollection.allCases))
   }
 
@@ -465,7 +513,7 @@ extension MusterStore {
     if life.failures == 0, isBehind { return poke() }
     schedule(
       after: timing.delay(
-        failures: life.failures, isStreaming: life.isStreaming, retryAfter: life.retryAfter))
+        failures: life.failures, isStreaming: life.isStreaming, isOffline: isOffline, retryAfter: life.retryAfter))
   }
 
   private func schedule(after delay: TimeInterval) {

@@ -9,6 +9,15 @@ struct StoreTiming: Sendable {
   /// The maximum wait after the first failure. It doubles with each further one.
   var firstRetry: TimeInterval = 1
   var maximumRetry: TimeInterval = 60
+  /// The maximum wait while the network fails. Where the system does not say that it is back, only trying tells.
+  #if canImport(Network)
+    var maximumOfflineRetry: TimeInterval = 60
+  #else
+    var maximumOfflineRetry: TimeInterval = 3
+  #endif
+  /// Without a byte from the service, a pass is given up after this time, and each of its requests after a part of it.
+  var silence: TimeInterval = 14
+  var requestSilence: TimeInterval = 5
   /// The maximum of the wait that the service asks for. A proxy may ask for days.
   var maximumHint: TimeInterval = 900
   /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
@@ -23,10 +32,12 @@ struct StoreTiming: Sendable {
   ///
   /// - Parameters:
   ///   - failures: how often it has failed since it last succeeded.
+  ///   - isOffline: whether the network is what failed.
   ///   - retryAfter: what the service asked for.
-  func delay(failures: Int, isStreaming: Bool, retryAfter: Int?) -> TimeInterval {
+  func delay(failures: Int, isStreaming: Bool, isOffline: Bool = false, retryAfter: Int?) -> TimeInterval {
     guard failures > 0 else { return (isStreaming ? withStream : withoutStream) * (0.8 + 0.4 * random()) }
-    let backoff = min(maximumRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
+    let backoff = min(
+      isOffline ? maximumOfflineRetry : maximumRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
     return min(maximumHint, TimeInterval(retryAfter ?? 0)) + backoff * (0.5 + 0.5 * random())
   }
 
@@ -38,7 +49,7 @@ struct StoreTiming: Sendable {
 
 /// The activity of a store while it runs.
 struct StoreLife {
-  /// Counts the lives of a store. What comes from the stream of an earlier one is ignored.
+  /// Counts the lives of a store, and its streams. What comes from an earlier one is ignored.
   var number = 0
   var isRunning = false
   /// Whether the stream is live, so that changes are announced.
@@ -47,7 +58,12 @@ struct StoreLife {
   var failures = 0
   var retryAfter: Int?
   var stream: Task<Void, Never>?
+  /// Where the next stream continues.
+  var lastEventID: String?
   var timer: Task<Void, Never>?
+  #if canImport(Network)
+    var path: NetworkPath?
+  #endif
 
   func cancel() {
     stream?.cancel()

@@ -29,12 +29,14 @@ extension HTTPFaultProxy {
     mutating func run() async throws {
       while let request = try await nextRequest() {
         let (number, fault) = begin(request.head, request.bytes.count)
+        guard !state.withLock({ $0.isSilent }) else { return try await swallow() }
         switch fault {
         case .loseRequest: return try await hangUp()
         case .cutRequest(let share):
           try await toServer.write(ByteBuffer(bytes: Self.part(share, of: request.bytes)))
           return try await hangUp()
-        case .none, .loseResponse, .cutResponse, .delay: try await toServer.write(ByteBuffer(bytes: request.bytes))
+        case .none, .loseResponse, .cutResponse, .delay, .drip:
+          try await toServer.write(ByteBuffer(bytes: request.bytes))
         }
         guard let response = try await nextResponse() else { return }
         note(number) { exchange in
@@ -49,11 +51,27 @@ extension HTTPFaultProxy {
           // On Linux, Foundation stops the process if a connection ends properly within a head.
           return try await hangUp(byReset: part.count < response.head.length)
         case .delay(let milliseconds): try await Task.sleep(for: .milliseconds(milliseconds))
+        case .drip(let pieces, let pause) where !response.head.isStream:
+          try await drip(response.bytes, pieces, pause)
+          continue
         default: break
         }
         try await toClient.write(ByteBuffer(bytes: response.bytes))
         if response.head.isStream, try await !stream(number, fault) { return }
       }
+    }
+
+    private func drip(_ bytes: [UInt8], _ pieces: Int, _ pause: Duration) async throws {
+      let size = bytes.count / pieces + 1
+      for start in stride(from: 0, to: bytes.count, by: size) {
+        try await toClient.write(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+        try await Task.sleep(for: pause)
+      }
+    }
+
+    /// Takes what comes from the client until it hangs up.
+    private mutating func swallow() async throws {
+      while try await requests.next() != nil {}
     }
 
     /// Forwards a stream until it ends.
@@ -65,6 +83,10 @@ extension HTTPFaultProxy {
       var left = Int.max
       if case .cutResponse(let share) = fault { left = Int(share * 4096) }
       while let bytes = try await responses.next() {
+        guard !state.withLock({ $0.isSilent }) else {
+          try await swallow()
+          return false
+        }
         note(number) { $0.responseBytes += bytes.readableBytes }
         guard bytes.readableBytes < left else {
           try await toClient.write(bytes.getSlice(at: bytes.readerIndex, length: left) ?? bytes)

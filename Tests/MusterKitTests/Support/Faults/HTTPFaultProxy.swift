@@ -22,6 +22,8 @@ final class HTTPFaultProxy: Sendable {
     case cutResponse(Double)
     /// The client gets the response after a pause.
     case delay(milliseconds: Int)
+    /// The client gets the response in pieces, with pauses between them.
+    case drip(pieces: Int, pause: Duration)
   }
 
   /// A request and its response, as the proxy saw them.
@@ -46,6 +48,7 @@ final class HTTPFaultProxy: Sendable {
     var random: SeededRandom
     var plan: Plan = { _, _ in .none }
     var isOffline = false
+    var isSilent = false
     var count = 0
     var exchanges: [Exchange] = []
     var channels: [ObjectIdentifier: any Channel] = [:]
@@ -126,6 +129,13 @@ final class HTTPFaultProxy: Sendable {
       state.withLock { $0.isOffline = newValue }
       if newValue { hangUp() }
     }
+  }
+
+  /// The network swallows all packets: nothing arrives, and nothing fails. A connection on which it has swallowed
+  /// something stays silent, even when the network is back.
+  var isSilent: Bool {
+    get { state.withLock { $0.isSilent } }
+    set { state.withLock { $0.isSilent = newValue } }
   }
 
   /// All exchanges so far, in the order in which their requests were complete.
