@@ -63,6 +63,7 @@ let package = Package(
       dependencies: [
         "CLibpq", "ServerTrait",
         server("DequeModule", "swift-collections"),
+        server("HeapModule", "swift-collections"),
         server("Logging", "swift-log"),
         server("Metrics", "swift-metrics"),
       ],

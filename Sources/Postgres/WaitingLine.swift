@@ -1,18 +1,19 @@
 import DequeModule
+import HeapModule
 
 /// Callers that wait, first come, first served, each with a deadline. Their number and their size are limited.
 ///
 /// A caller waits with ``Place/value()``. Cancelling its task ends the wait, and the place is free immediately. The
 /// owner's lock protects the line. The service also uses it, hence `package`.
 ///
-/// Joining, serving and being refused take the same time however long the line is.
+/// Joining, serving and being refused take about the same time however long the line is.
 package struct WaitingLine<Value: Sendable>: Sendable {
   /// Numbers the callers in the order in which they came.
   fileprivate typealias Ticket = Int
 
   /// A caller's place in the line.
   package struct Place: Sendable {
-    let reply: Reply<Value>
+    fileprivate let reply: Reply<Value>
     fileprivate let ticket: Ticket
     fileprivate let departed: Lock<[Ticket]>
 
@@ -31,9 +32,13 @@ package struct WaitingLine<Value: Sendable>: Sendable {
   private struct Caller {
     let reply: Reply<Value>
     let size: Int
-    let deadline: ContinuousClock.Instant?
+  }
 
-    func isLate(at now: ContinuousClock.Instant) -> Bool { deadline.map { $0 < now } ?? false }
+  private struct Deadline: Comparable {
+    let time: ContinuousClock.Instant
+    let ticket: Ticket
+
+    static func < (one: Deadline, other: Deadline) -> Bool { one.time < other.time }
   }
 
   /// Why a caller cannot wait.
@@ -46,8 +51,8 @@ package struct WaitingLine<Value: Sendable>: Sendable {
   private var order: Deque<Ticket> = []
   private var nextTicket = 0
   private var size = 0
-  /// No caller's deadline is earlier.
-  private var earliestDeadline: ContinuousClock.Instant?
+  /// The deadlines of the callers that have one, and of some that were served or have left.
+  private var deadlines = Heap<Deadline>()
   /// The tickets of callers that have given up and are still among `callers`. Nil until the first one comes: most lines
   /// never have a caller.
   private var departed: Lock<[Ticket]>?
@@ -77,11 +82,18 @@ package struct WaitingLine<Value: Sendable>: Sendable {
     self.departed = departed
     let place = Place(reply: Reply(), ticket: nextTicket, departed: departed)
     nextTicket += 1
-    callers[place.ticket] = Caller(reply: place.reply, size: size, deadline: deadline)
+    callers[place.ticket] = Caller(reply: place.reply, size: size)
     order.append(place.ticket)
     self.size += size
-    if let deadline { earliestDeadline = min(earliestDeadline ?? deadline, deadline) }
+    if let deadline { add(Deadline(time: deadline, ticket: place.ticket)) }
     return place
+  }
+
+  private mutating func add(_ deadline: Deadline) {
+    deadlines.insert(deadline)
+    // Before most of them are of callers that were served or have left.
+    guard deadlines.count > 2 * callers.count + 16 else { return }
+    deadlines = Heap(deadlines.unordered.filter { callers[$0.ticket] != nil })
   }
 
   /// Hands the value to the first caller that still waits.
@@ -96,14 +108,15 @@ package struct WaitingLine<Value: Sendable>: Sendable {
 
   /// Removes and returns the callers whose deadline has passed, in their order.
   package mutating func takeLate(at now: ContinuousClock.Instant) -> [Reply<Value>] {
-    guard let earliestDeadline, earliestDeadline < now else { return [] }
+    guard let first = deadlines.min, first.time < now else { return [] }
     removeDeparted()
-    let late = order.filter { callers[$0]?.isLate(at: now) == true }
-    // Returning early also avoids a ThreadSanitizer report: an empty array made from a deque touches the storage that
-    // all empty arrays share.
-    let replies = late.isEmpty ? [] : late.compactMap { remove($0)?.reply }
-    self.earliestDeadline = callers.values.lazy.compactMap(\.deadline).min()
-    order.removeAll { callers[$0] == nil }
+    var late: [Ticket] = []
+    while let deadline = deadlines.min, deadline.time < now {
+      deadlines.removeMin()
+      if callers[deadline.ticket] != nil { late.append(deadline.ticket) }
+    }
+    let replies = late.sorted().compactMap { remove($0)?.reply }
+    shortenOrder()
     return replies
   }
 
@@ -130,7 +143,11 @@ package struct WaitingLine<Value: Sendable>: Sendable {
     }
     guard let tickets, !tickets.isEmpty else { return }
     for ticket in tickets { remove(ticket) }
-    // Before most of the tickets are of callers that have left.
+    shortenOrder()
+  }
+
+  /// Before most of the tickets are of callers that have left.
+  private mutating func shortenOrder() {
     if order.count > 2 * callers.count { order.removeAll { callers[$0] == nil } }
   }
 }

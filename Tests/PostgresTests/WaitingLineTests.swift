@@ -121,6 +121,24 @@ import Testing
     #expect(try await places[1].value() == 1)
   }
 
+  @Test func `after many callers were served, those that wait are late by their own deadlines`() async throws {
+    var line = WaitingLine<Int>()
+    for number in 0..<200 {
+      let place = try line.join(until: instant(number % 7))
+      let isServed = line.serve(number)
+      #expect(isServed)
+      #expect(try await place.value() == number)
+    }
+    let places = try [9, 8, 9].map { try line.join(until: instant($0)) }
+    let none = line.takeLate(at: instant(8))
+    #expect(none.isEmpty)
+    let late = line.takeLate(at: instant(9))
+    #expect(late.count == 1 && late.first === places[1].reply)
+    let last = line.takeLate(at: instant(10))
+    #expect(last.count == 2 && last.first === places[0].reply && last.last === places[2].reply)
+    #expect(line.count == 0)
+  }
+
   @Test func `a caller that was served or has given up is not late, and hides no other that is`() async throws {
     var line = WaitingLine<Int>()
     let first = try line.join(until: instant(1))
@@ -174,7 +192,7 @@ import Testing
   }
 
   private func remembered(
-    _ line: inout WaitingLine<Int>, _ remember: (Reply<Int>) -> Void
+    _ line: inout WaitingLine<Int>, _ remember: (Reply<Int>?) -> Void
   ) throws -> WaitingLine<Int>.Place {
     let place = try line.join()
     remember(place.reply)
@@ -201,4 +219,9 @@ import Testing
       #expect(line.withLock { $0.count } == 0)
     }
   }
+}
+
+extension WaitingLine.Place {
+  /// Only the line itself can fulfil it.
+  fileprivate var reply: Reply<Value>? { Mirror(reflecting: self).descendant("reply") as? Reply<Value> }
 }

@@ -64,7 +64,13 @@ struct Polling: Sendable {
 
   mutating func fail(at now: Instant) {
     failures += 1
-    next = now + min(Self.longestPauseAfterFailures, Self.shortestPauseAfterFailure * (1 << min(failures, 6)))
     earliest = now + Self.shortestPauseAfterFailure
+    // There is work if a wake-up came during the poll.
+    next = wasWoken ? earliest : now + Self.pause(after: failures)
+  }
+
+  /// The pause after failures in a row, without a wake-up.
+  static func pause(after failures: Int) -> Duration {
+    min(longestPauseAfterFailures, shortestPauseAfterFailure * (1 << min(failures, 6)))
   }
 }

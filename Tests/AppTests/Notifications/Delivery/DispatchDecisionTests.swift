@@ -148,6 +148,23 @@ import Testing
     #expect(polling.next == start + .milliseconds(32))
   }
 
+  @Test func `a wake-up that comes during a failing poll is not forgotten, and does not hammer the database`() {
+    var polling = Polling(now: start)
+    for _ in 0..<10 { polling.fail(at: start) }
+    #expect(polling.next == start + Polling.longestPauseAfterFailures)
+    var now = polling.next
+    for _ in 0..<3 {
+      _ = polling.begin(at: now)
+      polling.wake(at: now)
+      polling.fail(at: now)
+      #expect(polling.next == now + Polling.shortestPauseAfterFailure)
+      now = polling.next
+    }
+    _ = polling.begin(at: now)
+    polling.fail(at: now)
+    #expect(polling.next == now + Polling.longestPauseAfterFailures)
+  }
+
   @Test func `the wait between attempts doubles, up to an hour`() {
     var random = SystemRandomNumberGenerator()
     for attempts in 0..<10 {
@@ -243,5 +260,42 @@ import Testing
     #expect(writes == 1 && suspects == [1, 1])
     let last = inFlight.flatMap { handle(result(of: $0, &suspects)) }
     #expect(suspectClaims(last) == [0])
+  }
+
+  @Test(arguments: [false, true])
+  func `a queue whose claims hang or fail does not keep the others from sending their suspects`(fails: Bool) throws {
+    var (state, suspects, time) = (newState(.untilStopped, queues: 2), [1, 2], now)
+    var alarms: [DeliveryState.Instant] = []
+    func handle(_ event: DeliveryState.Event?) -> [DeliveryState.Command] {
+      let commands = event.map { state.handle($0, at: time) } ?? []
+      for case .setAlarm(let instant) in commands { alarms.append(instant) }
+      return commands
+    }
+    func claims(_ queue: Int, in commands: [DeliveryState.Command]) -> [DeliveryState.Command] {
+      commands.filter { if case .claim(queue, _, _) = $0 { true } else { false } }
+    }
+    // The second queue sends a suspect. Then it is the turn of the first one, which has one, and whose next claim hangs.
+    let first = handle(.started)
+    var commands = claims(1, in: first).flatMap { handle(result(of: $0, &suspects)) }
+    _ = claims(0, in: first).flatMap { handle(result(of: $0, &suspects)) }
+    let hanging = claims(0, in: handle(.woken))
+    #expect(hanging.count == 1)
+    while !commands.isEmpty { commands += handle(result(of: commands.removeFirst(), &suspects)) }
+    if fails {
+      struct Failure: Error {}
+      commands = handle(.claimed(queue: 0, .failure(Failure())))
+    } else {
+      while suspectClaims(commands) == [] {
+        time.instant = try #require(alarms.filter { $0 > time.instant }.min())
+        try #require(time.instant <= start + DeliveryState.longestTurn)
+        commands = handle(.alarm(time.instant))
+        // Nothing else is found meanwhile.
+        for claim in claims(1, in: commands) where suspectClaims([claim]) == [] {
+          var none = [0, 0]
+          commands += handle(result(of: claim, &none))
+        }
+      }
+    }
+    #expect(suspectClaims(commands) == [1])
   }
 }

@@ -123,6 +123,12 @@ struct DeliveryLedger {
       timetable.note(holdsFew: count <= maximumRuns / 2, of: queue, at: now)
       try require(count <= maximumHeld(of: queue), "\(count) rows of queue \(queue) are leased")
     }
+    noteSuspects()
+  }
+
+  /// A run that was claimed again without its outcome keeps what it was.
+  private mutating func noteSuspects() {
+    timetable.note(holdsSuspect: !runsAreKnown || held.contains { suspects.contains($0.id) }, at: now)
   }
 
   /// The rows of runs, and those that cannot be written.
@@ -206,6 +212,7 @@ struct DeliveryLedger {
     if case .claim(let queue, let scope, let limit) = command { try checkClaim(of: queue, scope, limit) }
     let sent: Int64? = if case .send(let run, _) = command { permitted[run] } else { nil }
     if let early = timetable.note(command, sending: sent, at: now) { throw violation(early) }
+    noteSuspects()
     switch command {
     case .claim: break
     case .check: try require(!timetable.isStopping, "a stopping worker reads rows")

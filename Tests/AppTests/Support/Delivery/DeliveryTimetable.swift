@@ -8,7 +8,10 @@ struct DeliveryTimetable {
     var claimInFlight: (scope: LeaseQueue.Scope, limit: Int)?
     var claimBy: Duration
     var notBefore = Duration.zero
+    /// No claim begins before this, even after a wake-up.
+    var notBeforeIfWoken = Duration.zero
     var failures = 0
+    var hasSuspects = false
     var wasWoken = false
     /// Whether the worker holds so few rows that it must claim more.
     var hasRoom = true
@@ -21,6 +24,8 @@ struct DeliveryTimetable {
 
   private let mode: DeliveryState.Mode
   private var lines: [Line]
+  /// Since when a queue could claim a suspect.
+  private var suspectsSince: Duration?
 
   private var checksInFlight = 0
   private var checkFailures = 0
@@ -67,7 +72,9 @@ struct DeliveryTimetable {
     case .woken:
       for place in lines.indices {
         lines[place].wasWoken = true
-        lines[place].claimBy = min(lines[place].claimBy, max(now, lines[place].notBefore))
+        let next = max(now, lines[place].notBeforeIfWoken)
+        lines[place].claimBy = min(lines[place].claimBy, next)
+        lines[place].notBefore = min(lines[place].notBefore, next)
       }
     case .stopRequested, .cancelled: stop(at: now)
     }
@@ -82,14 +89,19 @@ struct DeliveryTimetable {
     case .failure:
       lines[queue].failures += 1
       let pause = Polling.shortestPauseAfterFailure * (1 << min(lines[queue].failures, 6))
-      lines[queue].claimBy = now + min(pause, Polling.longestPauseAfterFailures)
-      lines[queue].notBefore = now + Polling.shortestPauseAfterFailure
+      lines[queue].notBeforeIfWoken = now + Polling.shortestPauseAfterFailure
+      lines[queue].notBefore =
+        lines[queue].wasWoken ? lines[queue].notBeforeIfWoken : now + min(pause, Polling.longestPauseAfterFailures)
+      lines[queue].claimBy = lines[queue].notBefore
+      if scope == .suspect { lines[queue].hasSuspects = false }
       if mode != .untilStopped { stop(at: now) }
-    case .success where scope == .suspect:
+    case .success(let claim) where scope == .suspect:
+      lines[queue].hasSuspects = claim.runs.count + claim.orphans > 0
       lines[queue].claimBy = max(lines[queue].claimBy, now)
     case .success(let claim):
       let count = claim.runs.count + claim.orphans
       lines[queue].failures = 0
+      if claim.hasSuspects { lines[queue].hasSuspects = true }
       lines[queue].claimBy =
         if count >= limit || lines[queue].wasWoken { now } else if count > 0 { now + Polling.shortestPause } else {
           now + Self.longestPause
@@ -101,6 +113,15 @@ struct DeliveryTimetable {
   mutating func note(holdsFew few: Bool, of queue: Int, at now: Duration) {
     if few, !lines[queue].hasRoom { lines[queue].claimBy = max(lines[queue].claimBy, now) }
     lines[queue].hasRoom = few
+  }
+
+  /// - Parameter holds: whether the worker may hold a suspect.
+  mutating func note(holdsSuspect holds: Bool, at now: Duration) {
+    let isPossible = lines.contains {
+      $0.hasSuspects && $0.claimInFlight == nil && $0.hasRoom && $0.failures == 0
+    }
+    let isWanted = isPossible && !holds && lines.allSatisfy { $0.claimInFlight?.scope != .suspect }
+    suspectsSince = isWanted ? suspectsSince ?? now : nil
   }
 
   private mutating func endCheck(
@@ -175,6 +196,7 @@ struct DeliveryTimetable {
     parked = parked.mapValues { max($0, now - DeliveryState.longestLocalWait) }
     writeNotBefore = max(writeNotBefore, now)
     renewBy = max(renewBy, now)
+    suspectsSince = suspectsSince.map { max($0, now) }
     stopBy = stopBy.map { max($0, now) }
   }
 
@@ -194,6 +216,9 @@ struct DeliveryTimetable {
     for (queue, line) in lines.enumerated()
     where line.claimInFlight == nil && line.hasRoom && line.claimBy < now {
       return "queue \(queue) should have been claimed from at \(line.claimBy)"
+    }
+    if let suspectsSince, suspectsSince + DeliveryState.longestTurn < now {
+      return "a suspect could have been claimed since \(suspectsSince)"
     }
     return nil
   }

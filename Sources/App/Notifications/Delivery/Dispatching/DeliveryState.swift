@@ -18,6 +18,8 @@ struct DeliveryState: Sendable {
   /// Short enough that a lease outlives some failed renewals.
   static let renewalInterval = Duration.seconds(1)
   private static let renewalPauseAfterFailure = Duration.milliseconds(250)
+  /// How long a queue keeps its turn to send a suspect while another claim of it is in flight.
+  static let longestTurn = Duration.seconds(1)
   /// How long a claimed row waits for a slot before it is given back.
   static let longestLocalWait = Duration.milliseconds(250)
   /// Reads of rows in flight at the same time, after which no further one begins.
@@ -29,7 +31,7 @@ struct DeliveryState: Sendable {
     let patience: Int
     var polling: Polling
     var runs = 0
-    var claimInFlight: (scope: LeaseQueue.Scope, limit: Int)?
+    var claimInFlight: (scope: LeaseQueue.Scope, limit: Int, since: Instant)?
     var lastScope: LeaseQueue.Scope?
     /// Whether it has claimed in this round.
     var hasClaimed = false
@@ -221,17 +223,24 @@ struct DeliveryState: Sendable {
     }
     for place in queues.indices where queues[place].claimInFlight == nil {
       guard let claim = nextClaim(from: place) else { continue }
-      queues[place].claimInFlight = claim
+      queues[place].claimInFlight = (claim.scope, claim.limit, since: now.instant)
       queues[place].lastScope = claim.scope
       if claim.scope == .suspect { suspectTurn = (place + 1) % queues.count }
       commands.append(.claim(queue: place, claim.scope, limit: claim.limit))
     }
   }
 
-  /// The queue whose suspect is next. The queues take turns. One whose turn it is keeps it while another claim of it is
-  /// in flight; otherwise, a busy queue would seldom get it.
-  private var nextSuspectQueue: Int? {
-    queues.indices.map { ($0 + suspectTurn) % queues.count }.first { queues[$0].hasSuspects && hasRoom($0) }
+  /// Whether the next suspect is one of this queue. The queues take turns. One whose turn it is keeps it while another
+  /// claim of it is in flight; otherwise, a busy queue would seldom get it. If its claims hang or fail, the turn passes.
+  private mutating func hasSuspectTurn(_ place: Int) -> Bool {
+    for other in queues.indices.map({ ($0 + suspectTurn) % queues.count })
+    where queues[other].hasSuspects && hasRoom(other) {
+      if other == place { return true }
+      let keepsTurn =
+        if let claim = queues[other].claimInFlight { !isTime(claim.since + Self.longestTurn) } else { mayBegin(other) }
+      if keepsTurn { return false }
+    }
+    return false
   }
 
   /// Whether a queue may claim more. This also limits the rows whose outcomes cannot be written.
@@ -240,13 +249,10 @@ struct DeliveryState: Sendable {
   }
 
   private mutating func nextClaim(from place: Int) -> (scope: LeaseQueue.Scope, limit: Int)? {
-    let isDue =
-      mode == .untilStopped ? hasRoom(place) && isTime(queues[place].polling.next) : !queues[place].hasClaimed
-    // After a failure, no claim begins before the next poll.
-    let mayBegin = isDue || queues[place].polling.failures == 0
+    let isDue = isDue(place)
     // Suspects and other rows have their turns.
-    if queues[place].hasSuspects, mayBegin, !isDue || queues[place].lastScope != .suspect, !holdsSuspect,
-      nextSuspectQueue == place
+    if queues[place].hasSuspects, mayBegin(place), !isDue || queues[place].lastScope != .suspect, !holdsSuspect,
+      hasSuspectTurn(place)
     {
       return (.suspect, 1)
     }
@@ -257,6 +263,13 @@ struct DeliveryState: Sendable {
     return (isFull ? .all : .recent, maximumRuns - queues[place].runs)
   }
 
+  private mutating func isDue(_ place: Int) -> Bool {
+    mode == .untilStopped ? hasRoom(place) && isTime(queues[place].polling.next) : !queues[place].hasClaimed
+  }
+
+  /// After a failure, no claim begins before the next poll.
+  private mutating func mayBegin(_ place: Int) -> Bool { queues[place].polling.failures == 0 || isDue(place) }
+
   /// A worker holds one suspect at a time, until its outcome is written. If it kills the worker, no other becomes a dead
   /// letter with it.
   private var holdsSuspect: Bool {
@@ -266,7 +279,7 @@ struct DeliveryState: Sendable {
   }
 
   private mutating func takeClaim(_ result: Result<LeaseQueue.Claim, any Error>, from place: Int) {
-    guard let (scope, limit) = queues[place].claimInFlight else { return }
+    guard let (scope, limit, _) = queues[place].claimInFlight else { return }
     queues[place].claimInFlight = nil
     let claim: LeaseQueue.Claim
     switch result {
@@ -382,16 +395,18 @@ struct DeliveryState: Sendable {
 
   private mutating func follow(_ verdict: Dispatcher.Verdict?, on row: LeasedRow, of number: Int) {
     guard let place = runs[number]?.queue else { return }
-    if case .send(let send) = verdict { return begin(send, of: row, in: number) }
-    free(number)
     switch verdict {
-    case .refused(let failure): takeFailure(failure, of: row, in: number)
+    case .send(let send): begin(send, of: row, in: number)
+    case .refused(let failure):
+      free(number)
+      takeFailure(failure, of: row, in: number)
     case .later(let seconds): postpone(number, by: seconds)
     case .withdrawn:
+      free(number)
       outcomes[place].finish(row)
       advance(number)
     // Another worker has the row, or it was deleted: the rows behind it are not this worker's to send, either.
-    default: giveBack(number, after: 1)
+    case nil: giveBack(number, after: 1)
     }
   }
 
