@@ -74,3 +74,58 @@ extension Response {
     return response
   }
 }
+
+extension AppError.Kind {
+  var status: HTTPResponse.Status {
+    switch self {
+    case .malformed: .badRequest
+    case .unauthorized: .unauthorized
+    case .forbidden: .forbidden
+    case .notFound: .notFound
+    case .methodNotAllowed: .methodNotAllowed
+    case .conflict: .conflict
+    case .lostUpdate: .preconditionFailed
+    case .tooLarge: .contentTooLarge
+    case .unsupportedMediaType: .unsupportedMediaType
+    case .invalid: .unprocessableContent
+    case .tooManyRequests: .tooManyRequests
+    case .unavailable: .serviceUnavailable
+    case .internalError: .internalServerError
+    }
+  }
+}
+
+/// The time of a collection's last change, to the microsecond, for clients to echo.
+struct Stamp: JSONWritable {
+  let time: Timestamp
+
+  init(_ time: Timestamp) {
+    self.time = time
+  }
+
+  var eTag: String { "\"\(time.microseconds)\"" }
+
+  func write(to json: inout JSONWriter) {
+    json.time(time, microseconds: true)
+  }
+}
+
+extension Refusal {
+  /// A problem that the server sends before a request reaches a route.
+  @Sendable static func problem(_ reason: Reason) -> Refusal {
+    let (type, detail) =
+      switch reason {
+      case .malformed: ("malformed-request", "This is not a valid HTTP request.")
+      case .headTimeout: ("request-timeout", "The request's headers did not arrive in time.")
+      case .headersTooLarge: ("headers-too-large", "The request line or the headers are too large.")
+      }
+    let requestID = RequestID.fresh()
+    var json = JSONWriter()
+    json.problem(
+      type: type, title: reason.status.reasonPhrase, status: reason.status.code, detail: detail, requestId: requestID,
+      errors: [FieldError]?.none)
+    var headers: HTTPFields = [.contentType: "application/problem+json", .xRequestID: requestID]
+    headers.append(contentsOf: SecurityHeaders.always + [SecurityHeaders.policy])
+    return Refusal(reason, headers: headers, body: json.buffer)
+  }
+}

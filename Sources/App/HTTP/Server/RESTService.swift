@@ -2,6 +2,7 @@ import HTTPServer
 import Logging
 import Postgres
 import ServiceLifecycle
+import Synchronization
 
 /// Builds the REST service, which runs until graceful shutdown.
 ///
@@ -66,4 +67,46 @@ struct RESTService: Service {
       try await ServiceGroup(services: [server, draining], logger: quiet).run()
     }
   }
+}
+
+/// Keeps the listener open for a while after the process begins to stop, so that load balancers notice that it is
+/// unready. A service group stops its services from the last to the first, and this one is the last.
+struct Draining: Service {
+  let readiness: Readiness
+  let seconds: Int
+  let logger: Logger
+
+  func run() async throws {
+    // Throws if the service has failed, and then there is nothing to drain.
+    do { try await gracefulShutdown() } catch { return }
+    readiness.stop()
+    logger.notice("stopping", metadata: ["drain_seconds": .stringConvertible(seconds)])
+    if seconds > 0 { try? await Task.sleep(for: .seconds(seconds)) }
+  }
+}
+
+/// Whether load balancers may send requests to this process.
+final class Readiness: Sendable {
+  private let stopping = Atomic(false)
+
+  var isStopping: Bool { stopping.load(ordering: .relaxed) }
+
+  func stop() { stopping.store(true, ordering: .relaxed) }
+}
+
+/// How much time, how many bytes and how many streams clients may use.
+public struct ServiceLimits: Sendable {
+  public var connections = ConnectionLimits()
+  /// Seconds between two checks whether the files of the certificate have changed.
+  public var certificateSeconds = 10.0
+  /// Open notification streams per user, and of all users together.
+  public var streamsPerUser = 5
+  public var streams = 10_000
+  /// Seconds after which an idle stream sends a heartbeat.
+  public var streamHeartbeat = 15.0
+  /// Seconds between two checks of the inboxes of open streams while the database announces new items. Without the
+  /// announcements, a process checks more often.
+  public var streamCheck = 1.0
+
+  public init() {}
 }
