@@ -7,7 +7,7 @@ import Postgres
 /// Everything that the routes and the worker use. The values of the configuration are members too, such as `cors`.
 @dynamicMemberLookup
 public final class Dependencies: Sendable {
-  public let configuration: MusterConfiguration
+  private let configuration: MusterConfiguration
   public let database: Database
   let writeQueue = KeyedQueue()
   let queuesWrites: Bool

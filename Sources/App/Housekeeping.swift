@@ -48,7 +48,7 @@ enum Housekeeping {
     Step(name: "forgetting reports") { try await Report.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting workers") { try await Heartbeat.purge(atMost: 1000, in: $0) },
     Step(name: "emptying inboxes") { database in
-      try await database.change { try await Notice.purge(atMost: 1000, in: $0) }
+      try await database.change { try await InboxItem.purge(atMost: 1000, in: $0) }
     },
   ]
 

@@ -107,7 +107,7 @@ extension AppError {
 private struct CacheClaim: Sendable {
   /// As the phone wrote it.
   let name: String
-  let stamp: Stamps.Validator
+  let validator: Stamps.Validator
   /// The digests of the copy's items, by key. Not every value needs to be a digest.
   var digests: JSON.Object?
 
@@ -128,19 +128,19 @@ private struct CacheClaim: Sendable {
         members = named
       }
     }
-    if members.isEmpty { return Collection.allCases.map { CacheClaim(name: $0.rawValue, stamp: .none) } }
+    if members.isEmpty { return Collection.allCases.map { CacheClaim(name: $0.rawValue, validator: .none) } }
     return members.map { name, value in
       guard readsDigests, case .object(let copy) = value else {
-        return CacheClaim(name: name, stamp: Self.stamp(value))
+        return CacheClaim(name: name, validator: Self.validator(value))
       }
-      var claim = CacheClaim(name: name, stamp: Self.stamp(copy["timestamp"] ?? .null))
+      var claim = CacheClaim(name: name, validator: Self.validator(copy["timestamp"] ?? .null))
       if case .object(let digests)? = copy["items"] { claim.digests = digests }
       return claim
     }
   }
 
   /// A malformed stamp concerns its own collection only, so that a phone with a damaged copy recovers by itself.
-  private static func stamp(_ value: JSON) -> Stamps.Validator {
+  private static func validator(_ value: JSON) -> Stamps.Validator {
     switch value {
     case .null: .none
     case .string(let text): Stamps.Validator(text)
@@ -207,7 +207,7 @@ private struct Verdict {
     collection = claim.name.isASCII ? Collection.named[claim.name] : nil
     stamp = collection.flatMap { stamps[$0] }
     // An unknown collection is never fresh.
-    isFresh = stamp.map { claim.stamp.isFresh(at: $0, now: now) } ?? false
+    isFresh = stamp.map { claim.validator.isFresh(at: $0, now: now) } ?? false
   }
 
   /// The collection, if the server knows it and the phone's copy is stale.
@@ -232,7 +232,7 @@ extension Verdict: JSONWritable {
   private func write(_ snapshot: Snapshot?, _ delta: Delta?, to json: inout JSONWriter) {
     json.verdict(
       invalidate: !isFresh, timestamp: stamp.map(Stamp.init),
-      warning: claim.stamp == .malformed ? Warning.malformedTimestamp : nil,
+      warning: claim.validator == .malformed ? Warning.malformedTimestamp : nil,
       updatedItems: snapshot?.items.map(WrittenJSON.init), digests: snapshot?.digests, keys: delta?.keys,
       changed: (delta?.changed).map(WrittenJSON.init), nextCursor: delta.map(\.next?.text), missing: delta?.missing)
   }

@@ -41,7 +41,7 @@ public struct MusterConfiguration: Sendable {
   var zoneFolder: String
   public var logsAllRequests: Bool
   public var logsAddresses: Bool
-  public var metrics: MetricsListening
+  public var metricsListening: MetricsListening
   public var mailWebhook: MailWebhook?
   public var mailsVisitors: Bool
   public var allowsPrivateWebhooks: Bool
@@ -180,7 +180,7 @@ extension MusterConfiguration {
     }
     logsAddresses = try variables.isOn(table.logsAddresses)
     let listening = "host:port, like 127.0.0.1:9464, or off"
-    metrics = try variables.parsed(table.metrics, listening) { MetricsListening($0) } ?? .byDefault
+    metricsListening = try variables.parsed(table.metrics, listening) { MetricsListening($0) } ?? .byDefault
     mailsVisitors = try variables.isOn(table.mailsVisitors)
     allowsPrivateWebhooks = try variables.isOn(table.allowsPrivateWebhooks)
     mailWebhook = try Self.mailWebhook(variables, allowsPlainHTTP: allowsPrivateWebhooks)

@@ -38,7 +38,7 @@ extension Event {
     }
 
     /// A SQL condition on `events`: whether an event is open.
-    static func isOpen(_ events: SQL) -> SQL { "\(events).status = 'scheduled' AND \(events).archived_at IS NULL" }
+    static func isOpen(_ events: SQL) -> SQL { "(\(events).status = 'scheduled' AND \(events).archived_at IS NULL)" }
 
     /// A SQL condition on `events`: whether an event has ended.
     static func isOver(_ events: SQL) -> SQL {
@@ -63,12 +63,28 @@ extension Event {
       if isOver { throw .eventArchived }
     }
 
+    /// Why visitors cannot answer.
+    enum Closing {
+      case cancelled, over, pastAnswers
+    }
+
+    /// Nil if visitors can answer.
+    var closing: Closing? {
+      if isCancelled { return .cancelled }
+      if isArchived || isOver { return .over }
+      return isPastAnswers ? .pastAnswers : nil
+    }
+
     /// Whether visitors can answer.
     ///
     /// - Throws: ``AppError/answersClosed``, and as ``checkIsNotOver()``
     func checkTakesVisitors() throws(AppError) {
-      try checkIsNotOver()
-      if isPastAnswers { throw .answersClosed }
+      switch closing {
+      case .cancelled: throw .eventCancelled
+      case .over: throw .eventArchived
+      case .pastAnswers: throw .answersClosed
+      case nil: break
+      }
     }
   }
 }

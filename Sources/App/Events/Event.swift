@@ -15,7 +15,7 @@ public struct Event: Sendable {
     var maybe = 0
     var declined = 0
     var waitlisted = 0
-    /// Groups that wait for a host's approval.
+    /// Parties that wait for a host's approval.
     var pending = 0
     /// The plus-ones in all states.
     var plusOnes = 0

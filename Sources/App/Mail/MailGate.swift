@@ -116,10 +116,10 @@ struct MailGate: Sendable {
       })
   }
 
-  // MARK: Judging
+  // MARK: Deciding
 
   /// Decides about a mail, and counts it if it may leave. An attempt that was counted before may leave, and counts once.
-  func judge(_ attempt: Attempt, in database: Database) async throws -> Decision {
+  func decide(on attempt: Attempt, in database: Database) async throws -> Decision {
     let decision = try await decision(on: attempt, in: database)
     guard attempt.counts else { return decision }
     switch decision {
@@ -137,7 +137,7 @@ struct MailGate: Sendable {
       // Each counts what the ones before it have added. In one order, so that no two wait for each other. The next
       // statement sees what was committed meanwhile.
       "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
-      judging(attempt, prints))
+      deciding(attempt, prints))
     let row = results[1][0]
     let (word, countedAt): (String, Timestamp?) = (try row["word"], try row["counted_at"])
     switch word {
@@ -169,11 +169,11 @@ struct MailGate: Sendable {
     "id = \(attempt.id) AND ordinal = \(Int32(clamping: attempt.ordinal))"
   }
 
-  /// Judges, runs the change that queues the mail, and takes the attempt back if the change is refused.
+  /// Decides, runs the change that queues the mail, and takes the attempt back if the change is refused.
   func passing<Value: Sendable>(
     _ attempt: Attempt, in database: Database, _ change: (Decision) async throws -> Value
   ) async throws -> Value {
-    let decision = try await judge(attempt, in: database)
+    let decision = try await decide(on: attempt, in: database)
     do {
       return try await change(decision)
     } catch let refusal as AppError {
@@ -211,7 +211,7 @@ struct MailGate: Sendable {
     var mailbox: Data { mailboxes[0] }
   }
 
-  private func judging(_ attempt: Attempt, _ prints: Prints) -> SQL {
+  private func deciding(_ attempt: Attempt, _ prints: Prints) -> SQL {
     """
     WITH decision AS MATERIALIZED (
       SELECT CASE

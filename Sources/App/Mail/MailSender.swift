@@ -108,6 +108,6 @@ public struct MailWebhook: Sendable {
 extension Dependencies {
   /// Nil without `MUSTER_MAIL_WEBHOOK`.
   public var webhookMailer: (any MailSender)? {
-    configuration.mailWebhook.map { WebhookMailer($0, client: httpClient) }
+    self.mailWebhook.map { WebhookMailer($0, client: httpClient) }
   }
 }

@@ -9,7 +9,7 @@ import ServiceLifecycle
 /// - Parameter port: the port if no address is configured.
 /// - Returns: nil if metrics are off.
 public func makeMetricsService(_ dependencies: Dependencies, port: Int) -> (any Service)? {
-  switch dependencies.configuration.metrics {
+  switch dependencies.metricsListening {
   case .off: return nil
   case .byDefault: return MetricsService(dependencies, host: "127.0.0.1", port: port, isChosen: false)
   case .at(let host, let port): return MetricsService(dependencies, host: host, port: port, isChosen: true)

@@ -128,7 +128,7 @@ extension InboxItem: JSONWritable {
   }
 }
 
-extension Notice {
+extension InboxItem {
   /// Seconds for which an inbox keeps its items: 90 days.
   static let lifetime = 90 * 86_400
 

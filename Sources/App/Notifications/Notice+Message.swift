@@ -38,23 +38,23 @@ extension Notice {
     case .invitationWithdrawn: "You are no longer invited to \(title)."
     case .guestAnswered where members["count"] != nil: several(members, "answered", title)
     case .approvalRequested where members["count"] != nil: several(members, "ask to come to", title)
-    case .invitationAnswered, .guestAnswered: group("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
+    case .invitationAnswered, .guestAnswered: party("\(actor) \(verb(for: text("status"))) \(title)", with: plusOnes)
     case .waitlistPromoted where members["actor"] != nil:
-      group(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
-    case .waitlistPromoted: group("A place opened up. You are now going to \(title)", with: plusOnes)
+      party(Sentence("\(actor) got a free place and is going to \(title)", variant: "host"), with: plusOnes)
+    case .waitlistPromoted: party("A place opened up. You are now going to \(title)", with: plusOnes)
     case .eventReminder: "\(title) starts \(isAnHourAhead(text("start"), of: time) ? inAnHour : soon)."
     case .hostOffered: "\(actor) wants you as a host of \(title)."
     case .hostAdded: "\(actor) is now a host of \(title)."
     case .answerMerged:
-      group(
+      party(
         "The answer with your e-mail address is now yours: you \(yourVerb(for: text("status"))) \(title)",
         with: plusOnes)
     case .answerProposed:
-      group(
+      party(
         "Is this your answer? With your e-mail address, you \(yourVerb(for: text("status"))) \(title)", with: plusOnes)
     case .answerSet: "\(actor) says you \(yourVerb(for: text("status"))) \(title)."
     case .answerReminder: "\(actor) asks for your answer to \(title)."
-    case .approvalRequested: group("\(actor) asks to come to \(title)", with: plusOnes)
+    case .approvalRequested: party("\(actor) asks to come to \(title)", with: plusOnes)
     case .sessionRevoked:
       "One of your sessions was ended because an old token was used. If this was not you, change your password."
     case .accountClaimed:
@@ -64,7 +64,7 @@ extension Notice {
   }
 
   /// The end of a sentence about a guest: the people whom the guest brings. They make a variant of each variant.
-  private static func group(_ sentence: Sentence, with plusOnes: JSON?) -> Sentence {
+  private static func party(_ sentence: Sentence, with plusOnes: JSON?) -> Sentence {
     guard case .number(let number)? = plusOnes else { return "\(sentence)." }
     let variant = { (name: String) in sentence.variant.map { "\($0).\(name)" } ?? name }
     return number == "1"

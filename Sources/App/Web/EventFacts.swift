@@ -55,10 +55,12 @@ struct EventFacts: Sendable {
 
   /// Why no one can answer, whatever the link says; nil if they can.
   var closed: String? {
-    if phase.isCancelled { return "The event was cancelled." }
-    if phase.isOver || phase.isArchived { return "The event is over." }
-    if phase.isPastAnswers { return "The deadline for answers has passed. Ask a host whether you can still come." }
-    return nil
+    switch phase.closing {
+    case .cancelled: "The event was cancelled."
+    case .over: "The event is over."
+    case .pastAnswers: "The deadline for answers has passed. Ask a host whether you can still come."
+    case nil: nil
+    }
   }
 
   /// The event by the names in `share.mustache`. A name that is nil is absent, so that Mustache takes it for false.

@@ -1,7 +1,8 @@
 import Synchronization
 
 /// Limits open connections, so that clients, alone or together, cannot use up what the process needs for its database
-/// and files.
+/// and files. It counts by network, and trusted proxies only in total; limits of users are another module's, whose places
+/// end with the work that holds them.
 public final class ConnectionGate: Sendable {
   /// A limit that refuses connections.
   public enum Limit: String, CaseIterable, Sendable {

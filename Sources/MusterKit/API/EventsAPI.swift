@@ -154,7 +154,7 @@ extension EventsAPI {
   /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
   ///   `event-archived`; `approval-pending` until the guest is approved; `answer-proposed` while an account decides;
-  ///   `no-room` if there is no room for the group
+  ///   `no-room` if there is no room for the party
   @discardableResult
   public func setAnswer(
     of guestID: Guest.ID, at id: Event.ID, to answer: Answer, key: IdempotencyKey = .random()
@@ -167,7 +167,7 @@ extension EventsAPI {
   ///
   /// - Parameter guestID: the ``Guest/id``.
   /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
-  ///   `event-archived`; `no-room` if the group is larger than the event
+  ///   `event-archived`; `no-room` if the party is larger than the event
   @discardableResult
   public func approve(_ guestID: Guest.ID, at id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
     try await caller.get(.write(.approveGuest(id, guestID), key: key))

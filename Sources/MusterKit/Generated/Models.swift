@@ -802,7 +802,7 @@ public struct Counts: Codable, Sendable, Hashable {
   public var declined: Int
   /// They want to come and wait for a free place.
   public var waitlisted: Int
-  /// Groups that wait for a host's approval.
+  /// Parties that wait for a host's approval.
   public var pending: Int
 
   public init(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import App
 
-/// Guests who bring people along, and the places of their groups.
+/// Guests who bring people along, and the places of their parties.
 @Suite struct PlusOneTests {
   private func party(_ host: Phone, _ guests: [Phone], capacity: Int?, maxPlusOnes: Int = 10) async throws -> String {
     let id = try await host.createEvent(inviting: guests, capacity: capacity)["id"].string ?? ""
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `a group goes together or waits together, and no one overtakes it`() async throws {
+  @Test func `a party goes together or waits together, and no one overtakes it`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(6, around: ana)
@@ -117,7 +117,7 @@ import Testing
       #expect(stale == [])
       #expect(try await counts(id, ana) == [2, 3, 0, 0, 6])
       try await app.takeNotifications()
-      // A group that waits may change: it keeps its place in the line, and goes as soon as it fits.
+      // A party that waits may change: it keeps its place in the line, and goes as soon as it fits.
       #expect(state(try await guests[1].answer("going", plusOnes: 3, to: id)) == "waitlisted 3")
       #expect(try await promoted(in: app) == [])
       #expect(state(try await guests[1].answer("going", plusOnes: 0, to: id)) == "going 0")
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func `places go to the next groups when a group that did not fit leaves, however it does`() async throws {
+  @Test func `places go to the next parties when a party that did not fit leaves, however it does`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(4, around: ana)
@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `a group larger than the event is refused, and one that has become larger holds no one up`() async throws {
+  @Test func `a party larger than the event is refused, and one that has become larger holds no one up`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(4, around: ana)
@@ -164,11 +164,11 @@ import Testing
       #expect(try await guests[0].answer("going", plusOnes: 3, to: id, expecting: 409).problem == "no-room")
       #expect(state(try await guests[0].answer("going", plusOnes: 1, to: id)) == "going 1")
       #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
-      // A waiting group cannot grow beyond the event either.
+      // A waiting party cannot grow beyond the event either.
       #expect(try await guests[1].answer("going", plusOnes: 3, to: id, expecting: 409).problem == "no-room")
       #expect(state(try await guests[2].answer("going", to: id)) == "waitlisted 0")
       try await app.takeNotifications()
-      // The group of three can no longer go.
+      // The party of three can no longer go.
       try await ana.edit(id, #"{"capacity": 2}"#)
       #expect(state(try await guests[1].answer("going", plusOnes: 2, to: id)) == "waitlisted 2")
       try await guests[0].answer("going", plusOnes: 0, to: id)
@@ -177,7 +177,7 @@ import Testing
       // No one waits in front of this guest.
       #expect(state(try await guests[3].answer("going", to: id)) == "going 0")
       #expect(try await counts(id, ana) == [0, 2, 0, 1, 3])
-      // As a smaller group, it waits at its old place, and then goes.
+      // As a smaller party, it waits at its old place, and then goes.
       try await guests[3].answer("maybe", to: id)
       try await app.takeNotifications()
       #expect(state(try await guests[1].answer("going", plusOnes: 0, to: id)) == "going 0")
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func `a large group is promoted as a whole, and hosts and guests learn how many come`() async throws {
+  @Test func `a large party is promoted as a whole, and hosts and guests learn how many come`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(3, around: ana)
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `200 groups race for 50 places, which are never oversold, and move up in order`() async throws {
+  @Test func `200 parties race for 50 places, which are never oversold, and move up in order`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       let guests = try await app.crowd(200, around: ana)
@@ -251,7 +251,7 @@ import Testing
       }
       try await app.expectConsistency()
       try await app.takeNotifications()
-      // All who go leave, one after the other. Every group moves up, in the order of the line.
+      // All who go leave, one after the other. Every party moves up, in the order of the line.
       let rows = try await app.database.rows(
         "SELECT user_id, status FROM invitations WHERE event_id = \(event) ORDER BY answered_at, user_id")
       func ids(_ status: String) throws -> [String] {
@@ -264,7 +264,7 @@ import Testing
         let next = leaving.removeFirst()
         let guest = try #require(guests.first { $0.id == next })
         try await guest.answer("declined", to: id)
-        // The groups of one change are notified in the order of their ids.
+        // The parties of one change are notified in the order of their ids.
         let moved = try await promoted(in: app)
         #expect(Set(line.dropFirst(order.count).prefix(moved.count)) == Set(moved))
         order += moved

@@ -43,7 +43,7 @@ import Testing
     let attempt = MailGate.Attempt(
       id: id, ordinal: ordinal, kind: .visitorConfirm, mailbox: Mailbox(address), origin: origin, budget: budget,
       host: host?.userID)
-    return switch try await app.dependencies.mailGate.judge(attempt, in: app.database) {
+    return switch try await app.dependencies.mailGate.decide(on: attempt, in: app.database) {
     case .open: "open"
     case .held(let limit): limit.rawValue
     case .optedOut: "opted out"

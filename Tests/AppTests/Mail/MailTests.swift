@@ -296,7 +296,7 @@ import TestSupport
       let keys = app.dependencies.refreshTokenKeys
       let attempt = MailGate.Attempt(
         id: UUID(), kind: .verifyEmail, mailbox: Mailbox("new@example.com"), origin: "127.0.0.1", budget: .stranger)
-      let pass = try #require(try await app.dependencies.mailGate.judge(attempt, in: app.database).pass)
+      let pass = try #require(try await app.dependencies.mailGate.decide(on: attempt, in: app.database).pass)
       await #expect(throws: AppError.notYours) {
         try await app.service.change { change in
           let token = try MailToken.issue(

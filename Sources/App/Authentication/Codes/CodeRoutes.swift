@@ -24,7 +24,7 @@ struct CodeRoutes {
       let attempt = MailGate.Attempt(
         id: UUID(), kind: .signInCode, mailbox: Mailbox(email), origin: context.address,
         budget: budget, counts: recipient != nil)
-      let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
+      let pass = try await dependencies.mailGate.decide(on: attempt, in: database).pass
       try await dependencies.change(at: [.user(user)]) {
         try SignInCode.mail(to: user, at: email, pass, keys: keys, in: $0)
       }
@@ -32,7 +32,7 @@ struct CodeRoutes {
   }
 
   private enum Outcome: Sendable {
-    case signedIn(User?, Session.Tokens)
+    case started(User?, Session.Tokens)
     case invalid
     /// The code proves nothing about the account, which has lost the address.
     case released
@@ -66,10 +66,10 @@ struct CodeRoutes {
       guard try await User.prove(by: redeemed, in: change) else { return .released }
       let tokens = try await Session.start(
         for: user, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
-      return .signedIn(try await User.find(user, in: change), tokens)
+      return .started(try await User.find(user, in: change), tokens)
     }
     switch outcome {
-    case .signedIn(let account, let tokens): return try await dependencies.tokensResponse(account, tokens)
+    case .started(let account, let tokens): return try await dependencies.tokensResponse(account, tokens)
     case .invalid: throw AppError.invalidCode
     case .released: throw AppError.emailReleased
     }

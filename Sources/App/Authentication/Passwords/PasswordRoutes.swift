@@ -50,7 +50,7 @@ struct PasswordRoutes {
     let attempt = MailGate.Attempt(
       id: UUID(), kind: .resetPassword, mailbox: Mailbox(email), origin: context.address,
       budget: recipient?.budget(for: caller) ?? .stranger, counts: recipient != nil)
-    let pass = try await dependencies.mailGate.judge(attempt, in: database).pass
+    let pass = try await dependencies.mailGate.decide(on: attempt, in: database).pass
     // An unknown address costs the same statements.
     let user = recipient?.user ?? .new()
     try await database.change { try MailToken.mailReset(to: user, at: email, pass, keys: keys, in: $0) }
@@ -107,7 +107,7 @@ extension Dependencies {
   /// - Returns: the account.
   @discardableResult
   func verifyEmail(by token: String, as caller: AccessTokens.Caller?, from address: String) async throws -> User.ID {
-    let keys = configuration.refreshTokenKeys
+    let keys = self.refreshTokenKeys
     guard let account = try await MailToken.find(token, for: .verifyEmail, keys: keys, in: database) else {
       throw AppError.badMailToken
     }
@@ -131,7 +131,7 @@ extension Dependencies {
 
   /// - Throws: ``AppError/badMailToken``, and the refusals of ``User/undoEmailChange(by:in:)``.
   func undoEmailChange(by token: String) async throws {
-    let keys = configuration.refreshTokenKeys
+    let keys = self.refreshTokenKeys
     let account = try await MailToken.find(token, for: .undoEmailChange, keys: keys, in: database)
     guard let user = account?.user else { throw AppError.badMailToken }
     try await change(at: [.user(user)]) { change in

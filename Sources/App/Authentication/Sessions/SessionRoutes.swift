@@ -191,7 +191,7 @@ extension Dependencies {
     let accessToken = try await accessTokens.sign(user: user.id, session: tokens.refresh.session, epoch: tokens.epoch)
     let content = LoginResponse(
       user: user, accessToken: accessToken,
-      refreshToken: try tokens.refresh.signed(with: configuration.refreshTokenKeys),
+      refreshToken: try tokens.refresh.signed(with: self.refreshTokenKeys),
       expiresIn: accessTokens.lifetime, isNew: isNew)
     var response = Response.json(content, status: status)
     response.headers[.cacheControl] = "no-store"

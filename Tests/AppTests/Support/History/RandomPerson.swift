@@ -96,7 +96,7 @@ struct RandomPerson {
       // Purges rows that are a second old. Sometimes purges everything, because entries can lie in the future when the
       // clock was set back. The rest fits on a page.
       let age = roll(3) == 0 ? -3600 : 1
-      let purged = try? await app.service.change { try await Notice.purge(olderThan: age, atMost: 1000, in: $0) }
+      let purged = try? await app.service.change { try await InboxItem.purge(olderThan: age, atMost: 1000, in: $0) }
       if let purged, purged > 0 { history.count { $0.done[.purge, default: 0] += 1 } }
     case .choose:
       let isOn = roll(2) == 0
