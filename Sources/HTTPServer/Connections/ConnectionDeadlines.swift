@@ -161,6 +161,11 @@ final class ConnectionDeadlines: ChannelDuplexHandler, NIOScheduledCallbackHandl
   // MARK: Outbound
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    // The response to a request that was refused meanwhile.
+    guard !isEnding else {
+      promise?.fail(ChannelError.outputClosed)
+      return
+    }
     var data = data
     switch unwrapOutboundIn(data) {
     case .head(var head):

@@ -121,5 +121,5 @@ private final class BodyWriter: ResponseBodyWriter {
   }
 }
 
-/// A response has more bytes than it declares, or goes on after its end. The client would take them for another response.
+/// A response has more bytes than it declares, or some after its end. The client would take them for another response.
 struct BodyTooLong: Error {}
