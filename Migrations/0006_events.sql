@@ -56,6 +56,8 @@ CREATE TABLE events (
   remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
+  -- A reader's copy of a live event with its guests is fresh while it has this stamp. A trigger moves it.
+  stamp timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- Few checks: every change of an event and every answer updates its row, and each UPDATE parses all of them again.
   -- 14 took two thirds of an edit's UPDATE. So the type or the service checks a single value, except where a wrong one
   -- stops more than its own event: reminders cannot read past an infinite time.
@@ -111,6 +113,20 @@ $$;
 CREATE TRIGGER event_gets_co_host AFTER INSERT OR UPDATE OF event_id ON event_co_hosts
   FOR EACH ROW EXECUTE FUNCTION note_co_host();
 
+-- Every change of what an event shows, of its hosts or of its guests updates the event's row, or else does so for this
+-- trigger's sake: see `Event.moveStamps`. The row is locked, so the stamps of an event rise in the order of commits. As
+-- in `Stamps.next`, a stamp that the clock is behind rises by chance.
+CREATE FUNCTION move_event_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.stamp := greatest(
+    clock_timestamp(),
+    OLD.stamp + interval '1 microsecond' + CASE WHEN OLD.stamp < clock_timestamp()
+      THEN interval '0' ELSE random() * interval '10 milliseconds' END);
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER event_changes BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION move_event_stamp();
+
 -- Who hosts which event. Ask here, not creator_id, unless only the creator is meant. added_at is NULL for the creator,
 -- who comes first.
 CREATE VIEW event_hosts AS
@@ -152,3 +168,4 @@ DROP TABLE removed_hosts;
 DROP TABLE event_co_hosts;
 DROP FUNCTION note_co_host;
 DROP TABLE events;
+DROP FUNCTION move_event_stamp;

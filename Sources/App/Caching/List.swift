@@ -225,12 +225,14 @@ enum ListName: UInt8, Sendable {
   case guests, blocks, inbox, devices, unreadInbox, filteredRequests, proposals
 }
 
-/// The additions to a list, besides its items.
+/// The additions to a list or to an event.
 enum ListInclude: String {
   /// The first participants of each event. Phones do not keep this list.
   case participants
   /// The digests of the items. See ``ItemDigests``.
   case digests
+  /// The first page of an event's guest list.
+  case guests
 }
 
 extension Dependencies {
@@ -239,9 +241,9 @@ extension Dependencies {
 }
 
 extension QueryFields {
-  /// `?include=` of a list.
+  /// `?include=` of a list, or of an event.
   ///
-  /// - Parameter words: what this list can include, one at a time.
+  /// - Parameter words: what may be included, one at a time.
   mutating func include(_ words: ListInclude...) -> ListInclude? {
     word("include", of: words)
   }

@@ -91,8 +91,8 @@ public struct Stamps: Sendable {
 }
 
 extension Stamps {
-  /// Users whose stamps move in one transaction.
-  private static let moveBatch = 1000
+  /// Users or events whose stamps move in one transaction.
+  static let moveBatch = 1000
 
   /// Moves the stamps of all users, so that phones read their lists again after a change that moved no stamps, such as
   /// a new `MUSTER_PUBLIC_URL` or an undone migration. Works in batches and in lock order, so that the service can keep
@@ -119,6 +119,7 @@ extension Stamps {
       }
       count += ids.count
     }
+    if collections.contains(.events) { try await Event.moveAllStamps(in: database) }
     return count
   }
 }

@@ -102,7 +102,7 @@ extension Event {
       SELECT \(id), \(user), greatest(clock_timestamp(), max(added_at) + interval '1 microsecond')
       FROM event_co_hosts WHERE event_id = \(id)
       """)
-    touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
+    try touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
     change.notify(
       usersIn: "\(hosts(of: id)) AND \(User.visible("user_id", to: user))",
       about: .hostAdded(id, try row["title"], by: try Person(row: facts)))
@@ -189,7 +189,7 @@ extension Event {
     if user != actor { try change.write(noting(removed: user, fromHostsOf: id)) }
     try change.write(ShareLink.revoking(of: user, at: id))
     change.touch(.events, of: user)
-    touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
+    try touchWhoSeesHosts(of: [id], where: User.visible("user_id", to: user), in: change)
     try Invitation.forgetNotices(of: user, about: id, in: change)
     if user != actor { change.notify(user, about: .invitationWithdrawn(id, try row["title"])) }
   }
@@ -224,7 +224,7 @@ extension Event {
       try change.write(noting(removed: coHost, fromHostsOf: try row["event_id"]))
       try change.write(ShareLink.revoking(of: coHost, at: try row["event_id"]))
       try Invitation.forgetNotices(of: coHost, about: try row["event_id"], in: change)
-      touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)
+      try touchWhoSeesHosts(of: [try row["event_id"]], where: User.visible("user_id", to: coHost), in: change)
     }
   }
 
@@ -255,7 +255,7 @@ extension Event {
       USING events AS e
       WHERE e.id = h.event_id AND e.id = ANY(\(events)) AND h.user_id = e.creator_id
       """)
-    touchWhoSeesHosts(of: try rows[0].map { try $0["event_id"] }, in: change)
+    try touchWhoSeesHosts(of: try rows[0].map { try $0["event_id"] }, in: change)
     try await partHosts(of: events, in: change)
   }
 }

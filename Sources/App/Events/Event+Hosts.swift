@@ -40,6 +40,11 @@ extension Event {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"
   }
 
+  /// A query of the events that a user hosts or is invited to, archived ones included.
+  static func concerning(_ user: User.ID) -> SQL {
+    "\(hosted(by: user)) UNION ALL SELECT event_id FROM invitations WHERE user_id = \(user)"
+  }
+
   /// - Throws: ``AppError/notAHost`` for a guest, and ``AppError/eventNotFound`` for everyone else who is no host.
   static func checkHosts(_ event: ID, _ user: User.ID, in database: some Querying) async throws {
     let row = try await database.first(
@@ -100,10 +105,11 @@ extension Event {
     )
     """
 
-  /// Touches the lists that show the hosts of events.
+  /// Touches the lists that show the hosts of events. The caller holds the locks on the events.
   ///
   /// - Parameter condition: on `user_id`, the owner of a list.
-  static func touchWhoSeesHosts(of events: [ID], where condition: SQL = "true", in change: Change) {
+  static func touchWhoSeesHosts(of events: [ID], where condition: SQL = "true", in change: Change) throws {
+    try moveStamps(of: "SELECT unnest(\(events))", in: change)
     change.touch(.events, ofUsersIn: "\(hosts(of: events)) AND \(condition)")
     change.touch(
       .events, .invitations,

@@ -48,6 +48,8 @@ public struct Event: Sendable {
   let myPlusOnes: Int
   /// The first guests. Nil in lists, unless the reader asks for them.
   var participants: [Guest]?
+  /// The first page of the guest list. Nil unless the reader asks for it.
+  var guests: Guest.FirstPage?
 
   /// Reads the column `event` of ``columns``.
   init(row: Row) throws {
@@ -298,6 +300,60 @@ extension Event {
   }
 }
 
+/// An event with the first page of its guest list: a screen that a phone keeps.
+extension Event {
+  /// The stamp of a row `events AS e`. An archived event has none: a name or a picture that changes later moves it no
+  /// more.
+  private static let stamp: SQL = "CASE WHEN e.archived_at IS NULL THEN e.stamp END AS stamp"
+
+  /// The stamp of an event; nil if the user does not see the event, or if it is archived.
+  static func stamp(of id: ID, for user: User.ID, in database: some Querying) async throws -> Timestamp? {
+    let row = try await database.first(
+      "SELECT \(stamp) FROM events AS e WHERE e.id = \(id) AND \(isVisible(id, to: user))")
+    return try row?["stamp"]
+  }
+
+  /// Event, guests and stamp come from one statement, and so from one snapshot.
+  static func find(withGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+    let event = withParticipants(
+      "SELECT \(columns), \(stamp) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id",
+      atMost: participantsShown, for: user)
+    let rows = try await database.rows(
+      """
+      SELECT *, ARRAY(\(Guest.firstPage(at: "detail.id", to: user, withStatus: "detail.my_status"))) AS guests
+      FROM (\(event)) AS detail
+      """)
+    var found = try Event(detail: rows)
+    found.guests = try rows.first.map(Guest.FirstPage.init(row:))
+    return found
+  }
+
+  /// Moves the stamps of live events that will show their hosts or guests in another way. A change of an event's own row
+  /// moves its stamp by itself. The caller holds the locks on the events.
+  ///
+  /// - Parameter events: a query of their ids.
+  static func moveStamps(of events: SQL, in change: Change) throws {
+    try change.write("UPDATE events SET stamp = DEFAULT WHERE id IN (\(events)) AND archived_at IS NULL")
+  }
+
+  /// Moves the stamps of all live events. See ``Stamps/move(_:in:)``.
+  static func moveAllStamps(in database: Database) async throws {
+    var place: ID? = ID(rawValue: .zero)
+    while let after = place {
+      let rows = try await database.rows(
+        "SELECT id FROM events WHERE archived_at IS NULL AND id > \(after) ORDER BY id LIMIT \(Stamps.moveBatch)")
+      let ids: [ID] = try rows.map { try $0["id"] }
+      place = ids.last
+      guard !ids.isEmpty else { break }
+      try await database.change { change in
+        try change.write(locking("SELECT unnest(\(ids))"))
+        try moveStamps(of: "SELECT unnest(\(ids))", in: change)
+        change.noteQuietWrite()
+      }
+    }
+  }
+}
+
 extension Event: JSONWritable {
   /// With too many guests, their lists leave the counts out: each answer would have to touch all these lists. A list
   /// with participants has no stamp.
@@ -312,7 +368,8 @@ extension Event: JSONWritable {
       maxPlusOnes: plan.maxPlusOnes,
       status: status, creator: creator, hosts: hosts, version: version, createdAt: createdAt, updatedAt: updatedAt,
       myRole: myRole, myStatus: Word(rawValue: myStatus), myPlusOnes: myPlusOnes, answerBy: plan.answerBy,
-      counts: showsCounts ? counts : nil, participants: participants)
+      counts: showsCounts ? counts : nil, participants: participants, guests: guests,
+      timestamp: guests.map { $0.stamp.map(Stamp.init) })
   }
 }
 

@@ -58,8 +58,15 @@ struct EventRoutes {
   }
 
   @Sendable func get(_ request: Request, _ context: Context) async throws -> Response {
-    .event(
-      try await Event.find(try context.id("id", else: .eventNotFound), for: try context.user, in: database))
+    let include = try request.query { $0.include(.guests) }
+    let id: Event.ID = try context.id("id", else: .eventNotFound)
+    let me = try context.user
+    guard include == .guests else { return .event(try await Event.find(id, for: me, in: database)) }
+    if request.headers[.ifNoneMatch] != nil, let stamp = try await Event.stamp(of: id, for: me, in: database) {
+      let tag = Stamp(stamp).eTag
+      if request.alreadyHas(tag) { return Response(status: .notModified, headers: [.eTag: tag]) }
+    }
+    return .event(try await Event.find(withGuests: id, for: me, in: database))
   }
 
   @Sendable func calendar(_ request: Request, _ context: Context) async throws -> Response {
@@ -94,10 +101,11 @@ struct EventRoutes {
 }
 
 extension Response {
-  /// A single event with its first participants. Its ETag is its version.
+  /// A single event with its first participants. Its ETag is its version, or its stamp if it comes with its guests.
   static func event(_ event: Event, status: HTTPResponse.Status = .ok) -> Response {
     var response = Response.json(event, status: status)
-    response.headers.append(HTTPField(name: .eTag, value: "\"\(event.version)\""))
+    let stamp = event.guests.map { $0.stamp.map { Stamp($0).eTag } }
+    if let tag = stamp ?? "\"\(event.version)\"" { response.headers.append(HTTPField(name: .eTag, value: tag)) }
     return response
   }
 }

@@ -69,6 +69,51 @@ struct Guest: Sendable {
   }
 }
 
+extension Guest {
+  /// The first page of an event's guest list, and the event's stamp. See ``Event/find(withGuests:for:in:)``.
+  struct FirstPage: Sendable, JSONWritable {
+    fileprivate static let length = 50
+
+    /// Nil for an archived event.
+    let stamp: Timestamp?
+    private let items: [Guest]
+    private let next: Cursor?
+
+    /// - Parameter row: with `stamp`, and with `guests` of ``Guest/firstPage(at:to:withStatus:)``.
+    init(row: Row) throws {
+      let guests: [Guest] = try row["guests"]
+      stamp = try row["stamp"]
+      items = Array(guests.prefix(Self.length))
+      let last = guests.count > items.count ? items.last : nil
+      next = last.map { Cursor(list: .guests, stamp: nil, time: .init(microseconds: 0), id: $0.id.rawValue) }
+    }
+
+    func write(to json: inout JSONWriter) {
+      json.object {
+        $0.member("items", items)
+        $0.member("nextCursor", next?.text)
+        // As in the list itself. The stamp is the event's.
+        $0.member("timestamp", nil as Stamp?)
+      }
+    }
+  }
+
+  /// A query of the records of the first guests in the order of the list, one more than a page. The parameters are those
+  /// of ``visible(at:to:withStatus:)``.
+  static func firstPage(at event: SQL, to user: User.ID, withStatus status: SQL) -> SQL {
+    """
+    SELECT \(record)
+    FROM (
+      \(visible(at: event, to: user, withStatus: status))
+      ORDER BY id
+      LIMIT \(unescaped: "\(FirstPage.length + 1)")
+    ) AS i
+    LEFT JOIN users AS u ON u.id = i.user_id
+    ORDER BY i.id
+    """
+  }
+}
+
 extension Guest.ID {
   /// The user with this id, if the guest has an account.
   var user: User.ID { User.ID(rawValue: rawValue) }

@@ -52,7 +52,7 @@ extension User {
       retiring("(SELECT username FROM users WHERE id = \(id))", of: nil))
     try await Identity.unlinkAll(from: id, in: change)
     try Report.forget(id, in: change)
-    change.touchWhoSees(id)
+    try change.touchWhoSees(id)
     // Also their own stamps, although they are deleted, so that these are locked in the same order as everyone's.
     for collection in Collection.allCases { change.touch(collection, of: id) }
     change.touch(.notifications, ofUsersIn: "SELECT recipient_id FROM notifications WHERE person_id = \(id)")

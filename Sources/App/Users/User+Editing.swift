@@ -32,7 +32,7 @@ extension User {
       } catch let error as PostgresError where error.constraint == "username_taken" {
         throw AppError.usernameTaken
       }
-      if isRenamed { change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
+      if isRenamed { try change.touchWhoSees(id) } else { change.touch(.profile, of: id) }
     }
     if new.username.lowercasedASCII != old.username.lowercasedASCII {
       try await retire(old.username, for: new.username, of: id, in: change)
@@ -125,17 +125,18 @@ extension User {
 }
 
 extension Change {
-  /// Locks the live events of a host whose name or picture is about to change, so that no one is invited to them
-  /// meanwhile. The caller has locked the host.
-  func lockEvents(thatShow host: User.ID) throws {
-    try write(Event.locking(Event.hosted(by: host), where: "archived_at IS NULL"))
+  /// Locks the live events that show a person whose name or picture is about to change, so that no one is invited to
+  /// them meanwhile. The caller has locked the person.
+  func lockEvents(thatShow person: User.ID) throws {
+    try write(Event.locking(Event.concerning(person), where: "archived_at IS NULL"))
   }
 
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.
   /// These are friends' lists, the lists of users who have blocked them, pending requests on both sides, since each
-  /// shows both, and the live events that they host, for all hosts and guests. The caller has locked the person and
-  /// these events.
-  func touchWhoSees(_ person: User.ID) {
+  /// shows both, and the live events that they host, for all hosts and guests. Also moves the stamps of the live events
+  /// that show them. The caller has locked the person and these events.
+  func touchWhoSees(_ person: User.ID) throws {
+    try Event.moveStamps(of: Event.concerning(person), in: self)
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
     touch(.blocks, ofUsersIn: "SELECT blocker_id FROM shown_blocks WHERE blocked_id = \(person)")

@@ -27,9 +27,21 @@ public struct EventsAPI: Sendable {
 
   /// An event with its first 20 participants.
   ///
+  /// - Parameter includeGuests: adds the first page of the guest list, and the stamp of both.
   /// - Throws: ``MusterError``: `event-not-found`
-  public func get(_ id: Event.ID) async throws -> Event {
-    try await caller.get(.read(.getEvent(id)))
+  public func get(_ id: Event.ID, includeGuests: Bool = false) async throws -> Event {
+    try await caller.get(.read(.getEvent(id), [("include", includeGuests ? "guests" : nil)]))
+  }
+
+  /// An event with the first page of its guest list, unless a copy is current.
+  ///
+  /// - Parameter eTag: of the response with the copy.
+  /// - Returns: nil if the copy is current.
+  /// - Throws: ``MusterError``: `event-not-found`
+  func withGuests(_ id: Event.ID, unless eTag: String?) async throws -> (event: JSONValue, eTag: String?)? {
+    var call = APICall.read(.getEvent(id), [("include", "guests")])
+    call.headers["If-None-Match"] = eTag
+    return try await caller.getTagged(call)
   }
 
   /// Up to 100 events in the order of their ids, live or archived, without those that the caller may not see.

@@ -18,6 +18,15 @@ final class APICaller: Sendable {
     try await sender.get(call, call.isAuthenticated ? credentials : nil)
   }
 
+  /// Sends a call with `If-None-Match`, and decodes the body of its response.
+  ///
+  /// - Returns: the value and its entity tag; nil if the copy is current.
+  func getTagged<Value: Decodable>(_ call: APICall) async throws -> (Value, eTag: String?)? {
+    let response = try await sender.send(call, call.isAuthenticated ? credentials : nil)
+    if response.status == 304 { return nil }
+    return (try Sender.decode(response), response.headers["etag"])
+  }
+
   /// Sends a call without reading its response.
   func send(_ call: APICall) async throws {
     _ = try await sender.send(call, call.isAuthenticated ? credentials : nil)

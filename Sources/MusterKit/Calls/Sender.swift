@@ -20,7 +20,11 @@ struct Sender: Sendable {
 
   /// Sends a call and decodes the body of its response.
   func get<Value: Decodable>(_ call: APICall, _ credentials: Credentials?) async throws -> Value {
-    let response = try await send(call, credentials)
+    try Self.decode(try await send(call, credentials))
+  }
+
+  /// - Throws: ``MusterError/unexpectedResponse(status:detail:)``
+  static func decode<Value: Decodable>(_ response: TransportResponse) throws -> Value {
     do {
       return try JSONDecoder.muster().decode(Value.self, from: response.body)
     } catch {
@@ -94,7 +98,8 @@ struct Sender: Sendable {
     do {
       let response = try await transport.send(request)
       Self.silence?.end()
-      outcome = Outcome(response, expecting: call.route.success)
+      let isUnchanged = response.status == 304 && call.headers["If-None-Match"] != nil
+      outcome = isUnchanged ? .success(response) : Outcome(response, expecting: call.route.success)
     } catch {
       try Task.checkCancellation()
       outcome = Outcome(failure: error)

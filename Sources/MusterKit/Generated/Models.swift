@@ -885,13 +885,18 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var counts: Counts?
   /// The first guests. In a list, only with `include=participants`.
   public var participants: [Guest]?
+  /// The first page of the guest list. Only with `include=guests`.
+  public var guests: Page<Guest>?
+  /// The stamp of the event as the caller sees it, with its guests. Only with `include=guests`. Nil for an archived
+  /// event.
+  public var timestamp: Stamp?
 
   public init(
     id: Identifier<Event>, title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
     timeZone: TimeZone, location: Location? = nil, url: URL? = nil, capacity: Int? = nil, maxPlusOnes: Int = 0,
     status: EventStatus, creator: Person? = nil, hosts: [Person] = [], version: Int, createdAt: Date, updatedAt: Date,
     myRole: EventRole, myStatus: GuestStatus, myPlusOnes: Int = 0, answerBy: Date? = nil, counts: Counts? = nil,
-    participants: [Guest]? = nil
+    participants: [Guest]? = nil, guests: Page<Guest>? = nil, timestamp: Stamp? = nil
   ) {
     self.id = id
     self.title = title
@@ -915,11 +920,13 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     self.answerBy = answerBy
     self.counts = counts
     self.participants = participants
+    self.guests = guests
+    self.timestamp = timestamp
   }
 
   enum CodingKeys: String, CodingKey {
     case id, title, note, startTime, endTime, location, url, capacity, maxPlusOnes, status, creator, hosts, version,
-      createdAt, updatedAt, myRole, myStatus, myPlusOnes, answerBy, counts, participants
+      createdAt, updatedAt, myRole, myStatus, myPlusOnes, answerBy, counts, participants, guests, timestamp
     case timeZoneName = "timeZone"
   }
 
@@ -947,6 +954,8 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     answerBy = try container.decodeIfPresent(Date.self, forKey: .answerBy)
     counts = try container.decodeIfPresent(Counts.self, forKey: .counts)
     participants = try container.decodeIfPresent([Guest].self, forKey: .participants)
+    guests = try container.decodeIfPresent(Page<Guest>.self, forKey: .guests)
+    timestamp = try container.decodeIfPresent(Stamp.self, forKey: .timestamp)
   }
 }
 

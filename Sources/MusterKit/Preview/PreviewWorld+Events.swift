@@ -20,7 +20,7 @@ extension PreviewWorld {
 
   func listGuests(of id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
     _ = try lists.event(id)
-    return try list((lists.surroundings?.guests[id] ?? []).sorted { $0.id.wire < $1.id.wire }, request)
+    return try list(sortedGuests(of: id), request)
   }
 
   mutating func invite(to id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
@@ -81,6 +81,23 @@ extension PreviewWorld {
   mutating func shown(_ id: Event.ID, after write: Write? = nil, status: Int = 200) throws -> TransportResponse {
     if let write { try perform(write) }
     return try .json(withParticipants(lists.event(id), atMost: Self.participantsShown), status: status)
+  }
+
+  func getEvent(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
+    var event = try withParticipants(lists.event(id), atMost: Self.participantsShown)
+    if request.query["include"] == "guests" {
+      let guests = sortedGuests(of: id)
+      let isCut = guests.count > Self.usualLimit
+      event.guests = Page(
+        items: Array(guests.prefix(Self.usualLimit)), nextCursor: isCut ? "\(Self.usualLimit)@" : nil)
+      // Any change of the previews moves it.
+      if lists.events?.contains(where: { $0.id == id }) == true { event.timestamp = stamps[.events] }
+    }
+    return try .json(event)
+  }
+
+  private func sortedGuests(of id: Event.ID) -> [Guest] {
+    (lists.surroundings?.guests[id] ?? []).sorted { $0.id.wire < $1.id.wire }
   }
 
   func listInvitations(_ request: PreviewRequest) throws -> TransportResponse {

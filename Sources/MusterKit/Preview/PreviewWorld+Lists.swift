@@ -1,7 +1,7 @@
 import Foundation
 
 extension PreviewWorld {
-  private static let usualLimit = 50
+  static let usualLimit = 50
 
   /// An item of a collection as the API sends it, with its key.
   struct Item: Sendable {

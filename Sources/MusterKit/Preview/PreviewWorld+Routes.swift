@@ -58,7 +58,7 @@ extension PreviewWorld {
 
     case .listEvents: return try listEvents(request)
     case .createEvent: return try createEvent(request)
-    case .getEvent(let id): return try shown(id)
+    case .getEvent(let id): return try getEvent(id, request)
     case .editEvent(let id):
       return try shown(id, after: .editEvent(id, applying: request.read(), ifVersion: version(of: id, in: request)))
     case .cancelEvent(let id): return try shown(id, after: .cancelEvent(id, ifVersion: version(of: id, in: request)))

@@ -46,7 +46,9 @@ public final class MusterStore {
   @ObservationIgnored private let copies: StoredCopies
   @ObservationIgnored private let timing: StoreTiming
   /// The copies, without pending writes.
-  @ObservationIgnored private var base = Lists()
+  @ObservationIgnored private(set) var base = Lists()
+  @ObservationIgnored let openedCopies: OpenedCopies
+  @ObservationIgnored var openedEvents = OpenedEvents()
   @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
   @ObservationIgnored private var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
@@ -57,7 +59,7 @@ public final class MusterStore {
   @ObservationIgnored private var lengths: [CacheCollection: Int] = [.notifications: lengthStep]
   @ObservationIgnored private var passes = Passes()
   @ObservationIgnored private(set) var life = StoreLife()
-  @ObservationIgnored private var isForgotten = false
+  @ObservationIgnored private(set) var isForgotten = false
   @ObservationIgnored private var loading: Task<Void, Never>?
   @ObservationIgnored private let arrived = Arrivals()
   @ObservationIgnored private let silence: Silence
@@ -84,6 +86,7 @@ public final class MusterStore {
     self.timing = timing
     copies = StoredCopies(client: client, folder: folder, now: timing.now)
     silence = Silence(patience: timing.requestSilence)
+    openedCopies = OpenedCopies(client: client, folder: folder, now: timing.now)
     outbox = Outbox(try OutboxFiles(folder))
     publish()
     loading = Task { [copies, weak self] in
@@ -159,6 +162,7 @@ public final class MusterStore {
     arrived.end()
     base = Lists()
     statuses = [:]
+    openedEvents.forget()
     outbox.forget()
     publish()
     try await copies.erase()
@@ -189,6 +193,7 @@ extension MusterStore {
         hasPendingWrites: pending.contains(collection))
       collection.facts.show(self, shown, state)
     }
+    showOpenedEvents()
   }
 
   /// Records that the copies may be out of date, and shows it.
@@ -274,6 +279,8 @@ extension MusterStore {
   private func validate(_ collections: Set<CacheCollection>) async throws {
     let mark = invalidations.mark
     let result = await copies.validate(collections, lengths: lengths)
+    // Before the writes that the lists prove are no longer shown as pending.
+    if collections.contains(.events) { await refreshOpenedEvents() }
     guard !isForgotten else { throw MusterError.loggedOut }
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     let failed = collections.subtracting(result.proved)
@@ -471,7 +478,7 @@ extension MusterStore {
     }
   }
 
-  /// Begins anew on a network that has come back, or on another one: what is under way may wait in vain.
+  /// Begins again on a network that has come back, or on another one: what is under way may never get a response.
   func networkIsBack() {
     guard life.isRunning else { return }
     life.failures = 0

@@ -34,6 +34,12 @@ final class StoreFolder: Sendable {
 
   func exists(_ name: String) -> Bool { access(file(name).path, F_OK) == 0 }
 
+  /// Seconds since a file was written; infinite if there is none.
+  func age(of name: String) -> TimeInterval {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: file(name).path)
+    return (attributes?[.modificationDate] as? Date).map { -$0.timeIntervalSinceNow } ?? .infinity
+  }
+
   /// The names of the files in a folder below this one.
   ///
   /// - Throws: ``StoreError/disk(_:)``
@@ -98,11 +104,8 @@ final class StoreFolder: Sendable {
   private func removeUnfinished() {
     let files = (try? FileManager.default.subpathsOfDirectory(atPath: url.path)) ?? []
     for path in files where path.hasSuffix(Self.suffix) {
-      let attributes = try? FileManager.default.attributesOfItem(atPath: file(path).path)
-      guard let date = attributes?[.modificationDate] as? Date, -date.timeIntervalSinceNow > Self.unfinishedAge else {
-        continue
-      }
-      unlink(file(path).path)
+      let age = age(of: path)
+      if age > Self.unfinishedAge, age < .infinity { unlink(file(path).path) }
     }
   }
 

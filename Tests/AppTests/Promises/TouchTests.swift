@@ -7,7 +7,8 @@ import Testing
 
 /// Checks each verb against all lists of all users whom it may concern. A list that changes gets a new stamp, and a
 /// list that does not change keeps its stamp. A worker fans out after each verb. The API document says whom each verb
-/// concerns, and which stamps move needlessly. A phone that asks only for what has changed always has the same lists.
+/// concerns, and which stamps move needlessly. A phone that asks only for what has changed always has the same lists. A
+/// copy of an event with its guests gets 304 only while it is what the service would send.
 @Suite struct TouchTests {
   /// The lists of some users.
   private struct Watch {
@@ -15,12 +16,15 @@ import Testing
     private let collections: [App.Collection]
     private var copies: [String: [App.Collection: HeldCopy]] = [:]
     private var deltas: [String: [App.Collection: DeltaCopy]] = [:]
+    /// The live events with their guests, as these users see them.
+    private var opened: [OpenedEvent] = []
 
     init(_ phones: [Phone], _ collections: [App.Collection] = Phone.everyCollection) async throws {
       self.phones = phones
       self.collections = collections
       copies = try await read()
       try await catchUp()
+      opened = try await OpenedEvent.all(of: phones)
     }
 
     private func read() async throws -> [String: [App.Collection: HeldCopy]] {
@@ -58,6 +62,8 @@ import Testing
       try await action()
       copies = try await read()
       try await catchUp()
+      for copy in opened { try await copy.expectNoFalse304("\(what)", sourceLocation: sourceLocation) }
+      opened = try await OpenedEvent.all(of: phones)
       var (moved, found): (Int, [String: Set<App.Collection>]) = (0, [:])
       for phone in phones {
         for collection in collections {

@@ -105,6 +105,14 @@ enum Snippets {
     // end
   }
 
+  @MainActor static func opened(_ store: MusterStore, _ event: Event) async throws {
+    // snippet
+    let opened = store.opened(event.id)
+    print(opened.event?.title ?? "?", opened.event?.guests?.items.map(\.name) ?? [])
+    try await opened.refresh()
+    // end
+  }
+
   @MainActor static func claims(_ store: MusterStore) {
     // snippet
     if store.events.isUpToDate {

@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `a slow response that goes on coming is waited for`() async throws {
+  @Test func `a slow response that continues to arrive is waited for`() async throws {
     try await run {
       ($0.silence, $0.requestSilence) = (4, 2)
     } _: { world in

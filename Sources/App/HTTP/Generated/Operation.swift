@@ -253,7 +253,7 @@ enum Operation: String, CaseIterable, Sendable {
     case .getCalendarLink: Attributes(.get, "/api/v1/users/me/calendar", rate: .reads)
     case .getDocument: Attributes(.get, "/openapi.yaml", access: .anyone, rate: .files)
     case .getDocumentAsJson: Attributes(.get, "/openapi.json", access: .anyone, rate: .files)
-    case .getEvent: Attributes(.get, "/api/v1/events/{id}", rate: .reads)
+    case .getEvent: Attributes(.get, "/api/v1/events/{id}", rate: .reads, query: ["include"])
     case .getEventCalendar: Attributes(.get, "/api/v1/events/{id}/calendar.ics", rate: .reads)
     case .getFriendRequest: Attributes(.get, "/api/v1/friend-requests/{id}", rate: .reads)
     case .getLink: Attributes(.get, "/api/v1/events/{id}/links/{linkId}", rate: .reads)

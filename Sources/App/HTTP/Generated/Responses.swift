@@ -212,7 +212,7 @@ extension JSONWriter {
     status: some RawRepresentable<String>, creator: (some JSONWritable)?, hosts: [some JSONWritable], version: Int,
     createdAt: Timestamp, updatedAt: Timestamp, myRole: some RawRepresentable<String>,
     myStatus: some RawRepresentable<String>, myPlusOnes: Int, answerBy: Timestamp?, counts: (some JSONWritable)?,
-    participants: [some JSONWritable]?
+    participants: [some JSONWritable]?, guests: (some JSONWritable)?, timestamp: Stamp??
   ) {
     openObject()
     member("id", id)
@@ -237,6 +237,8 @@ extension JSONWriter {
     member("answerBy", answerBy)
     if let counts { member("counts", counts) }
     if let participants { member("participants", participants) }
+    if let guests { member("guests", guests) }
+    if let timestamp { member("timestamp", timestamp) }
     closeObject()
   }
 

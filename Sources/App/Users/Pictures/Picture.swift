@@ -50,7 +50,7 @@ struct Picture: Sendable {
         jpeg_2048 = excluded.jpeg_2048, created_at = now()
       """,
       "UPDATE users SET picture_url = \(url), updated_at = clock_timestamp() WHERE id = \(user)")
-    change.touchWhoSees(user)
+    try change.touchWhoSees(user)
   }
 
   /// Removes a user's picture. Does nothing if there is none.
@@ -63,7 +63,7 @@ struct Picture: Sendable {
     try await change.pipeline(
       "DELETE FROM pictures WHERE user_id = \(user)",
       "UPDATE users SET picture_url = NULL, updated_at = clock_timestamp() WHERE id = \(user)")
-    change.touchWhoSees(user)
+    try change.touchWhoSees(user)
   }
 
   private static func freshKey() -> String {

@@ -1,0 +1,219 @@
+import Foundation
+import Observation
+
+/// An event that the user has opened, with the first page of its guests: a screen that also works without a network.
+///
+///     let opened = store.opened(event.id)
+///     ...
+///     .task { try? await opened.refresh() }
+///
+/// The copy stays on the disk, for the last 100 events that were opened. While someone holds this object, the store
+/// reads the event again whenever it validates ``MusterStore/events``. An unchanged copy costs one small request.
+@MainActor
+@Observable
+public final class OpenedEvent {
+  public let id: Event.ID
+  /// The event with pending writes, as in the store's lists. Its `guests` are nil if it was never received with them.
+  /// Nil if it was never received at all, or if the user no longer sees it.
+  public private(set) var event: Event?
+  /// When the request was sent whose response last proved event and guests right; nil without a copy.
+  public private(set) var upToDateAsOf: Date?
+  /// Whether a write about this event is pending.
+  public private(set) var hasPendingWrites = false
+
+  @ObservationIgnored fileprivate var copy: OpenedCopy?
+  @ObservationIgnored fileprivate weak var store: MusterStore?
+
+  fileprivate init(_ id: Event.ID, in store: MusterStore) {
+    self.id = id
+    self.store = store
+  }
+
+  /// Reads the event and its guests again, if they have changed.
+  ///
+  /// - Throws: ``MusterError``: `event-not-found`: the copy is gone then. ``MusterError/unreachable(_:)`` offline: the
+  ///   copy stays.
+  public func refresh() async throws { try await store?.refresh(self) }
+
+  fileprivate func show(_ new: Event?, hasPendingWrites isPending: Bool) {
+    if event != new { event = new }
+    if upToDateAsOf != copy?.provedAt { upToDateAsOf = copy?.provedAt }
+    if hasPendingWrites != isPending { hasPendingWrites = isPending }
+  }
+}
+
+extension MusterStore {
+  /// The screen of an event. It shows what is on the disk as soon as that is read. Call ``OpenedEvent/refresh()`` when
+  /// the screen appears.
+  public func opened(_ id: Event.ID) -> OpenedEvent {
+    if let opened = openedEvents.find(id) { return opened }
+    let opened = OpenedEvent(id, in: self)
+    openedEvents.add(opened)
+    showOpenedEvents()
+    Task {
+      let copy = await openedCopies.load(id)
+      // A refresh may have been faster.
+      if opened.copy == nil, !isForgotten { opened.copy = copy }
+      showOpenedEvents()
+    }
+    return opened
+  }
+
+  fileprivate func refresh(_ opened: OpenedEvent) async throws {
+    defer { showOpenedEvents() }
+    do {
+      let copy = try await openedCopies.refresh(opened.id, from: opened.copy)
+      guard !isForgotten else { throw MusterError.loggedOut }
+      opened.copy = copy
+    } catch let error as MusterError where error.problem?.type == .eventNotFound {
+      opened.copy = nil
+      await openedCopies.remove(opened.id)
+      throw error
+    }
+  }
+
+  /// Reads all events again that someone holds. A failure leaves the copies.
+  func refreshOpenedEvents() async {
+    for opened in openedEvents.all { try? await refresh(opened) }
+  }
+
+  /// Shows the copies with the pending writes.
+  func showOpenedEvents() {
+    for opened in openedEvents.all {
+      let pending = outbox.unsettled.filter { $0.write.resolved(outbox.identities).subject == opened.id.rawValue }
+      opened.show(shown(opened), hasPendingWrites: !pending.isEmpty)
+    }
+  }
+
+  /// The newer of the list's event and the copy, with the copy's guests, after the pending writes.
+  private func shown(_ opened: OpenedEvent) -> Event? {
+    var lists = base
+    let listed = lists.events?.first { $0.id == opened.id }
+    if let copy = opened.copy {
+      var event = copy.event
+      if let listed, let validated = statuses[.events]?.provedAt, validated > copy.provedAt {
+        event = listed
+        (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
+      }
+      lists.events = (lists.events ?? []).filter { $0.id != opened.id } + [event]
+      // Of a part of the guests, no one can tell who moves up.
+      if let guests = event.guests, guests.nextCursor == nil {
+        lists.surroundings = Surroundings(guests: [opened.id: guests.items])
+      }
+    }
+    for record in outbox.unsettled { record.write.resolved(outbox.identities).apply(to: &lists, at: record.createdAt) }
+    var event = lists.events?.first { $0.id == opened.id }
+    if let guests = lists.surroundings?.guests[opened.id] { event?.guests?.items = guests }
+    return event
+  }
+}
+
+/// The events that someone holds.
+@MainActor
+struct OpenedEvents {
+  private struct Entry {
+    weak var opened: OpenedEvent?
+  }
+
+  private var entries: [Entry] = []
+
+  var all: [OpenedEvent] { entries.compactMap(\.opened) }
+
+  func find(_ id: Event.ID) -> OpenedEvent? { all.first { $0.id == id } }
+
+  func forget() {
+    for opened in all { opened.copy = nil }
+  }
+
+  mutating func add(_ opened: OpenedEvent) {
+    entries.removeAll { $0.opened == nil }
+    entries.append(Entry(opened: opened))
+  }
+}
+
+/// An event with the first page of its guests, as the service sent them together.
+struct OpenedCopy: Sendable {
+  let event: Event
+  /// When the request was sent whose response proved this copy right.
+  var provedAt: Date
+  /// Nil for an archived event: it is read again each time.
+  fileprivate let eTag: String?
+  /// The event as the service sent it, even if this version of the app does not know all of it.
+  fileprivate let json: JSONValue
+
+  fileprivate init(_ json: JSONValue, eTag: String?, provedAt: Date) throws {
+    event = try JSONDecoder.muster().decode(Event.self, from: JSONEncoder.muster().encode(json))
+    self.json = json
+    self.eTag = eTag
+    self.provedAt = provedAt
+  }
+}
+
+/// The files of opened events. Reads them again, off the main actor.
+actor OpenedCopies {
+  private static let subfolder = "opened"
+  private static let maximum = 100
+
+  private let client: MusterClient
+  private let folder: StoreFolder
+  private let now: @Sendable () -> Date
+
+  /// A file with other members does not count as a copy.
+  private struct File: Codable {
+    let event: JSONValue
+    let eTag: String?
+    let provedAt: Date
+  }
+
+  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
+    self.client = client
+    self.folder = folder
+    self.now = now
+  }
+
+  func load(_ id: Event.ID) -> OpenedCopy? {
+    guard let data = folder.read(Self.name(of: id)), let file = try? JSONDecoder().decode(File.self, from: data)
+    else { return nil }
+    return try? OpenedCopy(file.event, eTag: file.eTag, provedAt: file.provedAt)
+  }
+
+  /// The event as the service has it now.
+  ///
+  /// - Throws: ``MusterError``
+  func refresh(_ id: Event.ID, from old: OpenedCopy?) async throws -> OpenedCopy {
+    let sentAt = now()
+    let response = try await Sender.$actingUser.withValue(folder.user) {
+      try await client.events.withGuests(id, unless: old?.eTag)
+    }
+    var copy: OpenedCopy
+    if let response {
+      do {
+        copy = try OpenedCopy(response.event, eTag: response.eTag, provedAt: sentAt)
+      } catch {
+        throw MusterError.unexpectedResponse(status: 200, detail: "\(error)")
+      }
+    } else if let old {
+      copy = old
+      copy.provedAt = sentAt
+    } else {
+      throw MusterError.unexpectedResponse(status: 304, detail: "The service sent no event.")
+    }
+    keep(copy)
+    return copy
+  }
+
+  func remove(_ id: Event.ID) { try? folder.remove(Self.name(of: id)) }
+
+  /// If the disk is full, the older file stays: it is right for its own tag.
+  private func keep(_ copy: OpenedCopy) {
+    let file = File(event: copy.json, eTag: copy.eTag, provedAt: copy.provedAt)
+    guard let data = try? JSONEncoder().encode(file), (try? folder.makeSubfolder(Self.subfolder)) != nil,
+      (try? folder.write(data, to: Self.name(of: copy.event.id))) != nil,
+      let names = try? folder.names(in: Self.subfolder), names.count > Self.maximum
+    else { return }
+    let paths = names.map { "\(Self.subfolder)/\($0)" }.sorted { folder.age(of: $0) < folder.age(of: $1) }
+    for path in paths.dropFirst(Self.maximum) { try? folder.remove(path) }
+  }
+
+  private static func name(of id: Event.ID) -> String { "\(subfolder)/\(id.wire).json" }
+}
