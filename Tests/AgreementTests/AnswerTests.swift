@@ -7,9 +7,9 @@ import Testing
 @Suite struct AnswerTests {
   /// An event and one of its guests.
   private struct State {
-    var service: App.Event.Places
+    var service: App.AnswerRules
     var client: MusterKit.Places
-    var old: App.Invitation.Party
+    var old: App.Party
   }
 
   private enum Outcome: Hashable {
@@ -29,13 +29,16 @@ import Testing
                 for plusOnes in 0...2 {
                   states.append(
                     State(
-                      service: App.Event.Places(
-                        capacity: capacity, maxPlusOnes: maxPlusOnes, going: going, waiting: waiting,
-                        noWaitingPartyFits: noneFits),
+                      service: App.AnswerRules(
+                        phase: App.Event.Phase(
+                          isCancelled: false, isArchived: false, isOver: false, isPastAnswers: isPast),
+                        places: App.Event.Places(
+                          capacity: capacity, maxPlusOnes: maxPlusOnes, going: going, waiting: waiting,
+                          noWaitingPartyFits: noneFits)),
                       client: MusterKit.Places(
                         capacity: capacity, maxPlusOnes: maxPlusOnes, going: going, waiting: waiting,
                         noWaitingPartyFits: noneFits, isPast: isPast),
-                      old: App.Invitation.Party(status: status, plusOnes: plusOnes)))
+                      old: App.Party(status: status, plusOnes: plusOnes)))
                 }
               }
             }
@@ -51,7 +54,7 @@ import Testing
   ) -> Outcome {
     do {
       let party = try state.service.party(
-        after: answer, bringing: plusOnes, from: state.old, isPast: state.client.isPast, isSetByHost: isSetByHost)
+        after: answer, bringing: plusOnes, from: state.old, of: .invitee, isSetByHost: isSetByHost)
       return .party(party.status.rawValue, plusOnes: party.plusOnes)
     } catch let error as AppError {
       return .refused(error.fields.first.map { "\($0.field) \($0.code.rawValue)" } ?? error.slug)
@@ -63,7 +66,7 @@ import Testing
   private func client(
     _ state: State, _ answer: App.Invitation.Status, _ plusOnes: Int?, _ isSetByHost: Bool
   ) -> Outcome {
-    let old = Party(status: GuestStatus(rawValue: state.old.status.rawValue), plusOnes: state.old.plusOnes)
+    let old = MusterKit.Party(status: GuestStatus(rawValue: state.old.status.rawValue), plusOnes: state.old.plusOnes)
     guard let given = MusterKit.Answer(rawValue: answer.rawValue) else { return .refused("\(answer)") }
     do {
       let party = try state.client.party(

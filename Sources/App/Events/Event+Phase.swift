@@ -29,14 +29,6 @@ extension Event {
       """
     }
 
-    /// - Parameter row: has ``columns``. Before a change, it is locked.
-    init(row: Row) throws {
-      isCancelled = try row["is_cancelled"]
-      isArchived = try row["is_archived"]
-      isOver = try row["is_over"]
-      isPastAnswers = try row["is_past_answers"]
-    }
-
     /// A SQL condition on `events`: whether an event is open.
     static func isOpen(_ events: SQL) -> SQL { "(\(events).status = 'scheduled' AND \(events).archived_at IS NULL)" }
 
@@ -86,6 +78,16 @@ extension Event {
       case nil: break
       }
     }
+  }
+}
+
+extension Event.Phase {
+  /// - Parameter row: has ``columns``. Before a change, it is locked.
+  init(row: Row) throws {
+    isCancelled = try row["is_cancelled"]
+    isArchived = try row["is_archived"]
+    isOver = try row["is_over"]
+    isPastAnswers = try row["is_past_answers"]
   }
 }
 

@@ -7,6 +7,16 @@ extension Event {
     /// The columns of `events` for ``read(_:of:maxPlusOnes:in:)``.
     static let columns: SQL = "capacity, max_plus_ones, going_count, waitlisted_count"
 
+    /// Locks an event before an answer: `title`, ``columns``, and those of ``Phase``. The lock orders all answers, so no
+    /// place is given twice.
+    static func locking(_ event: ID) -> SQL {
+      """
+      SELECT title, \(Phase.columns), \(columns)
+      FROM events WHERE id = \(event)
+      FOR NO KEY UPDATE
+      """
+    }
+
     let capacity: Int?
     let maxPlusOnes: Int
     let going: Int
@@ -35,37 +45,18 @@ extension Event {
       return places
     }
 
-    /// An invitee's party after an answer, by all rules.
-    ///
-    /// - Parameters:
-    ///   - isPast: whether the deadline for answers has passed.
-    ///   - isSetByHost: hosts may set answers after the deadline.
-    /// - Throws: ``AppError/approvalPending`` if no host has approved the guest; ``AppError/answersClosed`` if the answer
-    ///   would change the party; what ``party(after:bringing:from:)`` throws.
-    func party(
-      after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Party, isPast: Bool,
-      isSetByHost: Bool
-    ) throws -> Invitation.Party {
-      guard old.status != .pending else { throw AppError.approvalPending }
-      let new = try party(after: answer, bringing: plusOnes, from: old)
-      guard new == old || isSetByHost || !isPast else { throw AppError.answersClosed }
-      return new
-    }
-
-    /// A guest's party after an answer, as far as places decide.
+    /// A guest's party after an answer, as far as places decide. See ``AnswerRules`` for the other rules.
     ///
     /// - Parameters:
     ///   - plusOnes: the number of people whom the guest brings from now on. Nil keeps the number. A guest who accepts
     ///     after declining then brings at most the maximum. Any other guest may keep what an earlier maximum allowed.
     /// - Throws: ``AppError/noRoom`` if a guest who is going wants to bring more people than there are places, or if
     ///   the party is larger than the whole event.
-    func party(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Invitation.Party) throws
-      -> Invitation.Party
-    {
+    func party(after answer: Invitation.Status, bringing plusOnes: Int?, from old: Party) throws -> Party {
       let isBack = old.status == .declined && answer != .declined
       let most = isBack ? maxPlusOnes : max(maxPlusOnes, old.plusOnes)
       if let plusOnes { try check(plusOnes, atMost: most) }
-      var new = Invitation.Party(status: answer, plusOnes: plusOnes ?? min(old.plusOnes, most))
+      var new = Party(status: answer, plusOnes: plusOnes ?? min(old.plusOnes, most))
       guard answer == .going else { return new }
       switch old.status {
       case .going:
@@ -101,85 +92,4 @@ extension Event {
 
 extension AppError {
   static let noRoom = AppError(.conflict, "no-room", "The event has no room for that many more people.")
-}
-
-extension Invitation {
-  /// A guest with the people whom the guest brings. They are always in the same state.
-  struct Party: Equatable {
-    var status: Status
-    let plusOnes: Int
-
-    var places: Int { 1 + plusOnes }
-
-    /// Assignments to the counts of `events`, for a party that becomes another one.
-    func counting(as new: Party) -> SQL {
-      let difference: SQL = "plus_ones_count = plus_ones_count + \(new.plusOnes - plusOnes)"
-      guard status != new.status else {
-        return "\(difference), \(status.count) = \(status.count) + \(new.places - places)"
-      }
-      return """
-        \(difference), \(status.count) = \(status.count) - \(places), \(new.status.count) = \(new.status.count) + \
-        \(new.places)
-        """
-    }
-
-    /// Assignments to the counts of `events`, for a party that joins or leaves.
-    ///
-    /// - Parameter sign: 1 or -1.
-    func counting(times sign: Int) -> SQL {
-      """
-      plus_ones_count = plus_ones_count + \(sign * plusOnes), \(status.count) = \(status.count) + \(sign * places)
-      """
-    }
-  }
-}
-
-extension Invitation.Status {
-  /// The column of `events` with the places in this state.
-  var count: SQL { "\(unescaped: rawValue)_count" }
-}
-
-/// The steps that answers of invitees and of visitors share.
-extension Guest {
-  /// The row of a guest.
-  enum Key: Sendable {
-    case invitee(User.ID)
-    case visitor(Visitor.ID)
-  }
-
-  /// Writes the new state of a guest's party, and touches the lists that show it. The caller holds the lock on the
-  /// event, and has decided with ``Event/Places``.
-  static func write(
-    _ guest: Key, at event: Event.ID, from old: Invitation.Party, to new: Invitation.Party, in change: Change
-  ) throws {
-    let time = answeredAt(event, from: old.status, to: new.status)
-    let state: SQL = "status = \(new.status), plus_ones = \(Int32(new.plusOnes)), answered_at = \(time)"
-    switch guest {
-    case .invitee(let user):
-      try change.write("UPDATE invitations SET \(state) WHERE event_id = \(event) AND user_id = \(user)")
-      change.touch(.events, .invitations, of: user)
-    case .visitor(let id):
-      try change.write("UPDATE visitors SET \(state), wanted = NULL WHERE id = \(id)")
-    }
-    try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
-    Invitation.touchWhoSeesCounts(of: [event], in: change)
-  }
-
-  /// The time of an answer, in SQL. Later requests wait behind all others, even in the same microsecond or after the
-  /// clock was set back. A party that waits already keeps its time.
-  static func answeredAt(
-    _ event: Event.ID, from old: Invitation.Status? = nil, to new: Invitation.Status
-  ) -> SQL {
-    switch new {
-    case .waitlisted where old == .waitlisted: "answered_at"
-    case .waitlisted:
-      """
-      greatest(clock_timestamp(), (
-        SELECT max(answered_at) + interval '1 microsecond' FROM event_guests
-        WHERE event_id = \(event) AND status = 'waitlisted'
-      ))
-      """
-    case .invited, .going, .maybe, .declined, .pending: "clock_timestamp()"
-    }
-  }
 }

@@ -41,7 +41,7 @@ extension Event {
       RETURNING v.id, v.proposed_at IS NOT NULL AS is_proposed
       """)
     // A proposal ends with its event.
-    let proposed = try visits.filter { try $0["is_proposed"] }.map { row -> Visitor.ID in try row["id"] }
+    let proposed = try visits.filter { try $0["is_proposed"] }.map { row -> Guest.ID in try row["id"] }
     if !proposed.isEmpty {
       try await Visitor.remove(where: "v.id = ANY(\(proposed))", by: .visitor, promotes: false, in: change)
     }

@@ -285,7 +285,7 @@ extension Event {
 
   /// The ids of all users and visitors whom the event shows.
   var shownIDs: [Guest.ID] {
-    hosts.map { Guest.ID(rawValue: $0.id.rawValue) } + (participants ?? []).map(\.id)
+    hosts.map { Guest.ID($0.id) } + (participants ?? []).map(\.id)
   }
 
   /// - Parameter rows: the result of ``detail(_:for:)``.

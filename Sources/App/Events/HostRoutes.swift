@@ -35,7 +35,7 @@ struct HostRoutes {
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
     let status = try await request.read(Body.AnswerSetting.init).status
     return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
-      try await Invitation.set(status, of: guest, to: id, by: me, in: $0)
+      try await Guest.setAnswer(status, of: guest, to: id, by: me, in: $0)
     }
   }
 

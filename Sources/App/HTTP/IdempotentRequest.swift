@@ -180,7 +180,7 @@ struct IdempotentRequest: Sendable {
 
   /// Forgets the stored responses that show an event with visitors who are gone: a repeated request then gets the event
   /// as it is. The response to the creation of an event shows no visitors, and stays.
-  static func forgettingResponses(showing visitors: [Visitor.ID], at event: Event.ID) -> SQL {
+  static func forgettingResponses(showing visitors: [Guest.ID], at event: Event.ID) -> SQL {
     """
     UPDATE idempotency_keys SET sealed_response = NULL
     WHERE event_id = \(event) AND shown_ids && \(visitors) AND sealed_response IS NOT NULL

@@ -25,7 +25,7 @@ extension Invitation {
     guard let user: User.ID = try found["user_id"] else {
       try change.write(Visitor.freeingLinks(of: "v.id = \(guest)"))
       try await Visitor.leave(where: "v.id = \(guest)", by: .user(host), in: change)
-      return try Visitor.forgetNotices(about: [Visitor.ID(rawValue: guest.rawValue)], at: event, in: change)
+      return try Visitor.forgetNotices(about: [guest], at: event, in: change)
     }
     try await leave(where: "i.event_id = \(event) AND i.user_id = \(user)", by: .user(host), in: change)
     if try found["has_proposal"] {
@@ -222,7 +222,7 @@ extension Invitation {
         change.notify(person.id, about: .waitlistPromoted(event, title, guest: person.id, with: plusOnes))
       }
     } else {
-      change.mail(.visitors(.promoted, at: event, only: Visitor.ID(rawValue: guest.id.rawValue)))
+      change.mail(.visitors(.promoted, at: event, only: guest.id))
     }
     if case .block = cause { return }
     change.notify(

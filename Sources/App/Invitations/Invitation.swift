@@ -159,84 +159,7 @@ struct Invitation: Sendable {
   }
 }
 
-/// The answers of invitees.
 extension Invitation {
-  /// Sets a guest's answer. "Going" puts the guest on the waiting list, with their plus-ones, if not all of them find a
-  /// place, or if others wait already. Giving up places promotes the guests who have waited longest. The same answer
-  /// again changes nothing: a waiting guest keeps their place in the line, even with another number of plus-ones.
-  ///
-  /// - Parameters:
-  ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
-  ///   - host: the host who sets the answer, who may do so after the deadline.
-  /// - Throws: what ``Event/Places/party(after:bringing:from:isPast:isSetByHost:)`` throws.
-  static func answer(
-    _ answer: Status, plusOnes: Int? = nil, to event: Event.ID, by guest: User.ID, setBy host: Person? = nil,
-    in change: Change
-  ) async throws {
-    // The lock on the event's row orders all answers to it, so no place is given twice.
-    let rows = try await change.pipeline(
-      """
-      SELECT title, \(Event.Phase.columns), \(Event.Places.columns)
-      FROM events WHERE id = \(event)
-      FOR NO KEY UPDATE
-      """,
-      "SELECT status, plus_ones FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
-      "SELECT \(Person.columns("u")), ARRAY(\(Event.hosts(of: event))) AS hosts FROM users AS u WHERE u.id = \(guest)")
-    guard let eventRow = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
-    let hosts: [User.ID] = try person["hosts"]
-    guard let invitation = rows[1].first else {
-      throw hosts.contains(guest) ? AppError.ownEvent : AppError.eventNotFound
-    }
-    let phase = try Event.Phase(row: eventRow)
-    try phase.checkIsOpen()
-    let title: String = try eventRow["title"]
-    let old = Party(status: try invitation["status"], plusOnes: try invitation["plus_ones"])
-    let places = try await Event.Places.read(eventRow, of: event, in: change)
-    let new = try places.party(
-      after: answer, bringing: plusOnes, from: old, isPast: phase.isPastAnswers, isSetByHost: host != nil)
-    guard new != old else { return }
-    try Guest.write(.invitee(guest), at: event, from: old, to: new, in: change)
-    change.notify(
-      hosts,
-      about: .invitationAnswered(
-        event, title, by: try Person(row: person), new.status, with: new.plusOnes, setBy: host?.id))
-    if let host { change.notify(guest, about: .answerSet(event, title, new.status, by: host)) }
-    try await promoteWaiting(at: event, after: old, places, by: .user(host?.id ?? guest), in: change)
-  }
-}
-
-extension AppError {
-  static let ownEvent = AppError(.conflict, "own-event", "You are a host of this event, not a guest.")
-  static let approvalPending = AppError(
-    .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
-}
-
-/// Hosts' actions on answers.
-extension Invitation {
-  /// Sets the answer of a guest on behalf of a host, even after the deadline. The rules of the guest's own answers
-  /// apply: "going" to a full event puts the guest on the waiting list. The other hosts are notified. An invitee is
-  /// also notified, and a visitor with a confirmed address gets a mail.
-  ///
-  /// - Throws: ``AppError/guestNotFound`` if the host sees no such guest.
-  static func set(
-    _ answer: Status, of guest: Guest.ID, to event: Event.ID, by host: User.ID, in change: Change
-  ) async throws {
-    _ = try await Event.lock(event, by: host, in: change)
-    let row = try await change.first(
-      """
-      SELECT user_id, \(Person.columns("u"))
-      FROM event_guests AS g
-      JOIN users AS u ON u.id = \(host)
-      WHERE g.event_id = \(event) AND g.id = \(guest) AND \(Guest.isShown(to: host))
-      """)
-    guard let row else { throw AppError.guestNotFound }
-    guard let user: User.ID = try row["user_id"] else {
-      let visitor = Visitor.ID(rawValue: guest.rawValue)
-      return try await Visitor.answer(answer, plusOnes: nil, to: event, by: visitor, setBy: host, in: change)
-    }
-    try await self.answer(answer, to: event, by: user, setBy: try Person(row: row), in: change)
-  }
-
   /// Reminds the guests of an open event who have not answered, each at most once a day. Guests whom the host does not
   /// see are left out.
   ///
@@ -268,8 +191,4 @@ extension Invitation {
     }
     return count
   }
-}
-
-extension AppError {
-  static let guestNotFound = AppError(.notFound, "guest-not-found", "The event has no such guest.")
 }

@@ -28,7 +28,7 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let body = try await request.read(Body.InvitationAnswer.init)
     return try await dependencies.respond(to: context, of: id) {
-      try await Invitation.answer(body.status, plusOnes: body.plusOnes, to: id, by: me, in: $0)
+      try await Guest.answer(body.status, plusOnes: body.plusOnes, to: id, by: Guest.ID(me), as: .invitee, in: $0)
     }
   }
 

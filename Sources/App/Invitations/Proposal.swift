@@ -91,7 +91,7 @@ struct Proposal: Sendable {
     _ id: ID, _ kind: Kind, about event: Event.ID, by user: User.ID, in change: Change
   ) async throws {
     switch kind {
-    case .answer: try await Visitor.accept(Visitor.ID(rawValue: id.rawValue), at: event, by: user, in: change)
+    case .answer: try await Visitor.accept(Guest.ID(rawValue: id.rawValue), at: event, by: user, in: change)
     case .host: try await Event.acceptHost(id, of: event, by: user, in: change)
     }
   }
@@ -100,7 +100,7 @@ struct Proposal: Sendable {
     _ id: ID, _ kind: Kind, about event: Event.ID, by user: User.ID, in change: Change
   ) async throws {
     switch kind {
-    case .answer: try await Visitor.decline(Visitor.ID(rawValue: id.rawValue), at: event, by: user, in: change)
+    case .answer: try await Visitor.decline(Guest.ID(rawValue: id.rawValue), at: event, by: user, in: change)
     case .host: try await Event.declineHost(id, of: event, by: user, in: change)
     }
   }

@@ -67,7 +67,7 @@ extension ShareLink {
     change.notify(
       hosts,
       about: .approvalRequested(
-        event, try eventRow["title"], guest: Guest.ID(rawValue: user.rawValue), user: user, named: name))
+        event, try eventRow["title"], guest: Guest.ID(user), user: user, named: name))
   }
 }
 

@@ -17,9 +17,9 @@ enum Mail: Sendable {
   case identityLinked(User.ID)
   case identityUnlinked(User.ID)
   /// Asks the reader of a visitor's address to confirm it.
-  case visitorConfirm(Visitor.ID, MailGate.Pass)
+  case visitorConfirm(Guest.ID, MailGate.Pass)
   /// Notifies the visitors of an event, or one of them.
-  case visitors(VisitorMail.Kind, at: Event.ID, only: Visitor.ID? = nil, fields: [String] = [])
+  case visitors(VisitorMail.Kind, at: Event.ID, only: Guest.ID? = nil, fields: [String] = [])
 
   /// The prefix of all mail types.
   static let prefix = "mail-"

@@ -48,7 +48,7 @@ extension OutgoingMail {
     let policy = DeliveryState.Policy(patience: patience, longestPause: .milliseconds(250))
     return Dispatcher.Source(queue: queue, policy: policy) { rows in
       let reread = try await reread(rows, in: database)
-      var readers: [Int64: Visitor.ID] = [:]
+      var readers: [Int64: Guest.ID] = [:]
       for row in rows { readers[row.id] = try row.fields[5] }
       let facts = try await VisitorLetter.facts(about: Array(readers.values), gate, in: database)
       let unproven = facts.values.compactMap(\.unprovenAddress) + reread.values.compactMap(\.unprovenAddress)

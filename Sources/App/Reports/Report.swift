@@ -14,7 +14,7 @@ public struct Report: Sendable {
     case user(User.ID)
     case event(Event.ID)
     /// A visitor of an event.
-    case guest(Visitor.ID)
+    case guest(Guest.ID)
   }
 
   struct Draft: Sendable {
@@ -32,7 +32,7 @@ public struct Report: Sendable {
   let id: ID
   let userID: User.ID?
   let eventID: Event.ID?
-  let guestID: Visitor.ID?
+  let guestID: Guest.ID?
   let reason: Reason
   let text: String?
   let createdAt: Timestamp
@@ -238,7 +238,7 @@ extension Report {
   }
 
   /// Removes what visitors have erased. Open reports stay until an operator has closed them.
-  static func forget(_ visitor: Visitor.ID, in change: Change) throws {
+  static func forget(_ visitor: Guest.ID, in change: Change) throws {
     // Waits for an operator who is closing one.
     try change.write("SELECT id FROM reports WHERE visitor_id = \(visitor) ORDER BY id FOR UPDATE")
     try change.write("DELETE FROM reports WHERE visitor_id = \(visitor) AND closed_at IS NOT NULL")

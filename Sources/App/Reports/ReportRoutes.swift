@@ -43,7 +43,7 @@ struct ReportRoutes {
 extension Report: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.report(
-      id: id, userId: userID, eventId: eventID, guestId: guestID.map { Guest.ID(rawValue: $0.rawValue) },
+      id: id, userId: userID, eventId: eventID, guestId: guestID,
       reason: reason, text: text, createdAt: createdAt)
   }
 }

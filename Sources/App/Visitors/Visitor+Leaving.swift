@@ -32,7 +32,7 @@ extension Visitor {
       ORDER BY v.id
       """)
     guard !rows.isEmpty else { return [] }
-    let ids: [ID] = try rows.map { try $0["id"] }
+    let ids: [Guest.ID] = try rows.map { try $0["id"] }
     try await leave(where: "v.id = ANY(\(ids))", by: cause, promotes: promotes, in: change)
     let parties = try Dictionary(grouping: rows) { row -> Event.ID in try row["event_id"] }
     for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
@@ -49,7 +49,7 @@ extension Visitor {
     async throws
   {
     let visits = try await change.rows("\(merging(into: user)) ORDER BY v.id")
-    let ids: [ID] = try visits.map { try $0["id"] }
+    let ids: [Guest.ID] = try visits.map { try $0["id"] }
     if !ids.isEmpty { try await self.leave(where: "v.id = ANY(\(ids))", by: .user(user), promotes: false, in: change) }
     try await leave()
     guard !ids.isEmpty else { return }
@@ -68,7 +68,7 @@ extension Visitor {
   }
 
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
-  static func erase(_ id: ID, at event: Event.ID, in change: Change) async throws {
+  static func erase(_ id: Guest.ID, at event: Event.ID, in change: Change) async throws {
     _ = try await lock(event, in: change)
     try change.write(freeingLinks(of: "v.id = \(id) AND v.event_id = \(event)"))
     try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
@@ -79,7 +79,7 @@ extension Visitor {
 
   /// Deletes whatever has the names of visitors who are gone: notices in the queue, in deliveries and in inboxes, stored
   /// responses, and mails. A notice about many visitors stays, without these names. The caller has locked the event.
-  static func forgetNotices(about ids: [ID], at event: Event.ID, in change: Change) throws {
+  static func forgetNotices(about ids: [Guest.ID], at event: Event.ID, in change: Change) throws {
     let texts = ids.map(\.description)
     let named: SQL = "guest_id = ANY(\(ids))"
     let naming: SQL = """

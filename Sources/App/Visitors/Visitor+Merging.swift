@@ -77,7 +77,7 @@ extension Visitor {
     var merged = 0
     for row in marked {
       do {
-        let (id, event): (ID, Event.ID) = (try row["id"], try row["event_id"])
+        let (id, event): (Guest.ID, Event.ID) = (try row["id"], try row["event_id"])
         let user: User.ID = try row["merges_into"]
         try await database.change { try await merge(id, at: event, into: user, in: $0) }
         merged += 1
@@ -93,7 +93,7 @@ extension Visitor {
   /// with the visitor's state and place in the line, and so does an invitation without an answer. Any other answer of
   /// the account stays, and the visitor's is proposed. A host, a user hidden from a host, and a former co-host cannot
   /// be a guest: the visitor is removed.
-  static func merge(_ id: ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
+  static func merge(_ id: Guest.ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
     guard let found = try await find(id, at: event, of: user, isProposed: false, in: change) else { return }
     guard found.isOwner else {
       // The account is gone, or has another address by now.
@@ -124,7 +124,7 @@ extension Visitor {
   /// Makes a proposed answer the account's own, on behalf of the account. The hosts are notified.
   ///
   /// - Throws: ``AppError/proposalNotFound``; ``AppError/eventArchived`` or ``AppError/eventCancelled``.
-  static func accept(_ id: ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
+  static func accept(_ id: Guest.ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
     guard let found = try await find(id, at: event, of: user, isProposed: true, in: change), found.isOwner,
       found.mayBeGuest
     else { throw AppError.proposalNotFound }
@@ -141,7 +141,7 @@ extension Visitor {
   /// Refuses a proposed answer: the visitor's party leaves, and its places go to those who wait.
   ///
   /// - Throws: ``AppError/proposalNotFound``; ``AppError/eventArchived`` or ``AppError/eventCancelled``.
-  static func decline(_ id: ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
+  static func decline(_ id: Guest.ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
     let row = try await Proposal.lock(event, in: change)
     let mine: SQL = "v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL"
     guard try await change.first("SELECT 1 FROM visitors AS v WHERE \(mine)") != nil else {
@@ -159,7 +159,7 @@ extension Visitor {
     /// Whether the account still has the address.
     let isOwner: Bool
     /// The account's invitation.
-    let own: (party: Invitation.Party, answeredAt: Timestamp?)?
+    let own: (party: Party, answeredAt: Timestamp?)?
     let hosts: [User.ID]
     let isHidden: Bool
     let mayBeGuest: Bool
@@ -203,7 +203,7 @@ extension Visitor {
   ///
   /// - Returns: nil if another worker was faster, or the visitor is gone.
   private static func find(
-    _ id: ID, at event: Event.ID, of user: User.ID, isProposed: Bool, in change: Change
+    _ id: Guest.ID, at event: Event.ID, of user: User.ID, isProposed: Bool, in change: Change
   ) async throws -> Marked? {
     // As for joining through a link: no names change meanwhile, and no block comes between the user and a host.
     let expected: [User.ID] = try await change.rows(Event.hosts(of: event)).map { try $0["user_id"] }
@@ -239,7 +239,7 @@ extension Visitor {
     let isHidden = try rows[1].contains { try $0["is_hidden"] }
     let own = try rows[2].first.map {
       (
-        party: Invitation.Party(status: try $0["status"], plusOnes: try $0["plus_ones"]),
+        party: Party(status: try $0["status"], plusOnes: try $0["plus_ones"]),
         answeredAt: try $0["answered_at"] as Timestamp?
       )
     }

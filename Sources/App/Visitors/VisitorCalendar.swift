@@ -9,7 +9,7 @@ struct VisitorCalendar: Sendable {
 
   /// Nil if there is no such visitor.
   static func find(
-    _ token: (id: Visitor.ID, kid: String), zones: ZoneDatabase, in database: some Querying
+    _ token: (id: Guest.ID, kid: String), zones: ZoneDatabase, in database: some Querying
   ) async throws -> VisitorCalendar? {
     try await database.first(
       """

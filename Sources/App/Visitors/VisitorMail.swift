@@ -53,7 +53,7 @@ enum VisitorMail {
 
   // MARK: Queueing
 
-  static func asking(_ visitor: Visitor.ID) -> SQL {
+  static func asking(_ visitor: Guest.ID) -> SQL {
     "INSERT INTO mails (type, visitor_id, payload) VALUES (\(Kind.confirm.type), \(visitor), '{}')"
   }
 
@@ -65,7 +65,7 @@ enum VisitorMail {
   ///   - visitor: the only one to get it; nil for all.
   ///   - fields: the names of the event's properties that have changed.
   static func announcing(
-    _ kind: Kind, of event: Event.ID, only visitor: Visitor.ID?, fields: [String]
+    _ kind: Kind, of event: Event.ID, only visitor: Guest.ID?, fields: [String]
   ) -> SQL {
     let some: SQL = visitor.map { "AND v.id = \($0)" } ?? ""
     return """
@@ -152,7 +152,7 @@ extension VisitorLetter {
       visitor = try Visitor(row: row)
       about = About(
         plan: try row["plan"], status: try row["status"], hosts: try row["hosts"],
-        answer: visitor.wanted ?? visitor.party.status, plusOnes: visitor.party.plusOnes)
+        answer: visitor.party.wanted ?? visitor.party.status, plusOnes: visitor.party.plusOnes)
       isOpen = try row["is_open"]
       isExpected = try row["is_expected"]
       lapsesAt = try row["lapses_at"]
@@ -185,8 +185,8 @@ extension VisitorLetter {
   }
 
   static func facts(
-    about visitors: [Visitor.ID], _ gate: MailGate, in database: Database
-  ) async throws -> [Visitor.ID: Facts] {
+    about visitors: [Guest.ID], _ gate: MailGate, in database: Database
+  ) async throws -> [Guest.ID: Facts] {
     guard !visitors.isEmpty else { return [:] }
     let rows = try await database.rows(
       """
@@ -256,15 +256,19 @@ enum VisitorNews {
     """
   }
 
-  /// Records that hosts are notified of a visitor's answer now, or that it waits. The visitor's row has the mark
-  /// already.
-  static func record(_ visitor: Visitor.ID, at event: Event.ID, after recent: Recent, in change: Change) throws {
+  /// Notifies the hosts of a visitor's answer now, or together with other visitors' answers. If it waits, the visitor's
+  /// row has the mark already.
+  static func notify(
+    _ hosts: [User.ID], about notice: Notice, of visitor: Guest.ID, at event: Event.ID, after recent: Recent,
+    in change: Change
+  ) throws {
     if !recent.waits {
       try change.write(
         """
         INSERT INTO visitor_news AS n (event_id, first_id, told_at) VALUES (\(event), \(visitor), clock_timestamp())
         ON CONFLICT (event_id) DO UPDATE SET first_id = excluded.first_id, told_at = excluded.told_at
         """)
+      change.notify(hosts, about: notice)
     } else if !recent.isDue {
       try change.write(
         """
@@ -315,17 +319,12 @@ enum VisitorNews {
     let title: String = try found["title"]
     let told =
       count == 1
-      ? notice(of: named[0], at: event, title)
+      ? Visitor.notice(event, title, named[0].id, named[0].name, named[0].party)
       : Notice.guestsAnswered(
         event, title, count: count, pending: pending,
-        named: named.map { Notice.NamedGuest(id: Guest.ID(rawValue: $0.id.rawValue), name: $0.name) })
+        named: named.map { Notice.NamedGuest(id: $0.id, name: $0.name) })
     change.notify(usersIn: Event.hosts(of: event), about: told)
     return true
-  }
-
-  private static func notice(of visitor: Visitor, at event: Event.ID, _ title: String) -> Notice {
-    let answer = visitor.wanted ?? visitor.party.status
-    return Visitor.notice(event, title, visitor.id, visitor.name, visitor.party, wanting: answer)
   }
 
   /// A condition on `visitors AS v`: those whose answers wait, and the one whose notification is replaced.

@@ -7,11 +7,11 @@ struct VisitorTokens: Sendable {
   private static let proofLength = 22
 
   /// For `/g/<token>`, where the visitor changes the answer.
-  let page: IDTokens<Visitor>
+  let page: IDTokens<Guest>
   /// For the calendar of the event, which cannot change the answer.
-  let calendar: IDTokens<Visitor>
+  let calendar: IDTokens<Guest>
   /// Proves that a reader has got the page's link by mail.
-  private let mail: IDTokens<Visitor>
+  private let mail: IDTokens<Guest>
   let forms: FormTokens
 
   init(keys: SigningKeys) {
@@ -23,7 +23,7 @@ struct VisitorTokens: Sendable {
 
   /// The parts of a path of `/g/`.
   struct PageToken {
-    let id: Visitor.ID
+    let id: Guest.ID
     let kid: String
     /// Empty if the link did not come by mail.
     fileprivate let proof: String
@@ -67,11 +67,11 @@ struct FormTokens: Sendable {
 
   struct Content: Sendable {
     let link: ShareLink.ID
-    let visitor: Visitor.ID
+    let visitor: Guest.ID
     let isExpired: Bool
   }
 
-  func token(for link: ShareLink.ID, _ visitor: Visitor.ID = .new(), at now: Timestamp = .now()) -> String? {
+  func token(for link: ShareLink.ID, _ visitor: Guest.ID = .new(), at now: Timestamp = .now()) -> String? {
     keys.token(Self.label, Data(packing: link, visitor, now.microseconds), kid: keys.signing.kid)
   }
 
@@ -85,7 +85,7 @@ struct FormTokens: Sendable {
   /// Nil unless one of the keys made the token.
   func read(_ token: String, at now: Timestamp = .now()) -> Content? {
     guard token.utf8.count <= 200, let (_, content) = keys.read(token, Self.label),
-      let (link, visitor, time) = content.unpacked(as: ShareLink.ID.self, Visitor.ID.self, Int64.self)
+      let (link, visitor, time) = content.unpacked(as: ShareLink.ID.self, Guest.ID.self, Int64.self)
     else { return nil }
     return Content(
       link: link, visitor: visitor,

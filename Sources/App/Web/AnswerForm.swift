@@ -37,8 +37,7 @@ struct AnswerForm: Sendable {
   /// The form of a visitor's own page.
   init(of visitor: Visitor, maxPlusOnes: Int) {
     self.maxPlusOnes = maxPlusOnes
-    let shown = visitor.wanted ?? visitor.party.status
-    answer = (shown == .waitlisted ? .going : shown).rawValue
+    answer = visitor.party.answer.rawValue
     plusOnes = "\(min(visitor.party.plusOnes, maxPlusOnes))"
   }
 

@@ -60,7 +60,7 @@ struct SharePageRoutes {
   /// The form of a visitor who exists. Sent twice, it changes nothing. A reader who went back in the browser and changed
   /// the answer changes it as on the visitor's own page. Another name is another person, who gets a form of their own.
   private func answerAgain(
-    _ id: Visitor.ID, _ page: String, _ shared: SharedEvent, _ fields: JSON.Object
+    _ id: Guest.ID, _ page: String, _ shared: SharedEvent, _ fields: JSON.Object
   ) async throws -> Response {
     var form = AnswerForm(shared.link, token: fields.field("form"), mailsVisitors: dependencies.mailGate.mailsVisitors)
     form.fill(from: fields)
@@ -75,7 +75,7 @@ struct SharePageRoutes {
     if visitor.says(draft.answer, bringing: plusOnes) { return .toPage(page) }
     do {
       try await dependencies.change(at: [.event(shared.event)]) {
-        try await Visitor.answer(draft.answer, plusOnes: plusOnes, to: shared.event, by: id, in: $0)
+        try await Guest.answer(draft.answer, plusOnes: plusOnes, to: shared.event, by: id, as: .visitor, in: $0)
       }
     } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {
       return try refuse(refusal, shared, fields)
@@ -86,7 +86,7 @@ struct SharePageRoutes {
   }
 
   private func come(
-    _ id: Visitor.ID, _ draft: Visitor.Draft, by link: (id: ShareLink.ID, kid: String), to shared: SharedEvent,
+    _ id: Guest.ID, _ draft: Visitor.Draft, by link: (id: ShareLink.ID, kid: String), to shared: SharedEvent,
     from address: String
   ) async throws {
     let event = shared.event

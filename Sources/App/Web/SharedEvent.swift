@@ -127,7 +127,7 @@ struct VisitedEvent: Sendable {
     page.visitor = SharePage.Visitor(
       name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed, isHeld: isHeld,
       mustConfirm: isUnconfirmed && !isMailed, deadline: isUnconfirmed ? deadline : nil, mailsAsked: mailsAsked,
-      mayWithdraw: takesAnswers && (visitor.wanted ?? visitor.party.status) != .declined,
+      mayWithdraw: takesAnswers && visitor.party.answer != .declined,
       maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
     if takesAnswers { page.form = form ?? self.form }
     return page
@@ -138,7 +138,8 @@ struct VisitedEvent: Sendable {
     if facts.closed == nil, visitor.isProposed { return AppError.answerProposed.message }
     guard facts.phase.takesVisitorsOnlyByHosts else { return facts.closed ?? "" }
     // Until the event ends, hosts can set the answer of a visitor whom they have approved.
-    return "The deadline for answers has passed." + (visitor.wanted == nil ? " Ask a host to change your answer." : "")
+    return "The deadline for answers has passed."
+      + (visitor.party.wanted == nil ? " Ask a host to change your answer." : "")
   }
 
   /// When the answer is deleted, in words. Nil if a host keeps it.
@@ -159,7 +160,7 @@ struct VisitedEvent: Sendable {
       }
     }
     // Guests who decline need no approval.
-    guard let wanted = visitor.wanted, wanted != .declined else { return words(visitor.party.status) }
+    guard let wanted = visitor.party.wanted, wanted != .declined else { return words(visitor.party.status) }
     return "A host must approve your answer first: "
       + words(wanted).replacing("You are going", with: "you want to come").replacing("You might", with: "you might")
   }

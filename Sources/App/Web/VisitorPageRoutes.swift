@@ -97,7 +97,8 @@ struct VisitorPageRoutes {
   ) async throws -> Response {
     do {
       try await dependencies.change(at: [.event(visited.visitor.event)]) {
-        try await Visitor.answer(answer, plusOnes: plusOnes, to: visited.visitor.event, by: visited.visitor.id, in: $0)
+        try await Guest.answer(
+          answer, plusOnes: plusOnes, to: visited.visitor.event, by: visited.visitor.id, as: .visitor, in: $0)
       }
     } catch let refusal as AppError where [.conflict, .invalid].contains(refusal.kind) {
       var form = form

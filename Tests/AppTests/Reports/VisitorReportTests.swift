@@ -32,7 +32,7 @@ import Testing
       #expect(try await report(visit.id.description, by: cleo).problem == "guest-not-found")
       // For others there is no such guest, and the id of a user is none.
       #expect(try await report(visit.id.description, by: dev).problem == "guest-not-found")
-      #expect(try await report(Visitor.ID.new().description, by: ana).problem == "guest-not-found")
+      #expect(try await report(Guest.ID.new().description, by: ana).problem == "guest-not-found")
       #expect(try await report(ben.id, by: ana).problem == "guest-not-found")
       let both = #"{"guestId": "\#(visit.id)", "userId": "\#(ben.id)", "reason": "spam"}"#
       #expect(Set(try await ana.send("POST", "reports", both).badFields) == ["guestId", "userId"])

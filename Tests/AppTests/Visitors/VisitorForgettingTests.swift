@@ -368,7 +368,7 @@ import Testing
       let (_, _, link) = try await gather(app)
       let ben = try await app.signUp("ben")
       try await app.takeMails()
-      var ids: [Visitor.ID] = []
+      var ids: [Guest.ID] = []
       for _ in 0..<3 { ids.append(try await app.confirmedVisit(link.token, email: "ben@example.com").id) }
       ids.sort { $0.description < $1.description }
       // In the table, the one with the lowest id is last.

@@ -184,7 +184,7 @@ enum Body {
       "reason", .word(of: [.spam, .harassment, .hate, .violence, .nudity, .impersonation, .other]))
     static let text = Fields.Member<String>("text", .text(0...2000))
     static let eventId = Fields.Member<Event.ID>("eventId", .id())
-    static let guestId = Fields.Member<Visitor.ID>("guestId", .id())
+    static let guestId = Fields.Member<Guest.ID>("guestId", .id())
   }
 
   /// A place. Give both coordinates, or neither.

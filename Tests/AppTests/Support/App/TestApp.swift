@@ -421,7 +421,7 @@ struct TestApp: Sendable {
       """)
     return try rows.map { row in
       var mailed = Mailed(type: try row["type"], to: try row["email"], token: nil)
-      if try (row["visitor_id"] as Visitor.ID?) != nil {
+      if try (row["visitor_id"] as Guest.ID?) != nil {
         mailed.page = dependencies.visitorTokens.mailed(to: try Visitor(row: row))
       }
       if let id: MailToken.ID = try row["token"], let purpose: MailToken.Purpose = try row["purpose"] {

@@ -12,7 +12,7 @@ struct Visit: Sendable {
   /// Of the visitor's own page.
   let token: String
 
-  var id: Visitor.ID { app.dependencies.visitorTokens.read(token)?.id ?? .new() }
+  var id: Guest.ID { app.dependencies.visitorTokens.read(token)?.id ?? .new() }
   var path: String { "/g/\(token)" }
 
   func page() async throws -> APIResponse { try await app.send("GET", path) }

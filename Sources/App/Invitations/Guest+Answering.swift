@@ -1,0 +1,205 @@
+import Postgres
+
+/// Answers of all guests, through all doors: an invitee in the app, a visitor on their own page, and a host for both.
+extension Guest {
+  /// Sets a guest's answer. "Going" puts the guest on the waiting list, with their plus-ones, if not all of them find a
+  /// place, or if others wait already. Giving up places promotes the guests who have waited longest. The same answer
+  /// again changes nothing: a waiting guest keeps their place in the line, even with another number of plus-ones. The
+  /// hosts are notified.
+  ///
+  /// - Parameter plusOnes: the number of people whom the guest brings. Nil keeps the number.
+  /// - Throws: ``AppError/eventNotFound`` or ``AppError/visitorNotFound``; ``AppError/ownEvent``; what ``AnswerRules``
+  ///   throw.
+  static func answer(
+    _ answer: Invitation.Status, plusOnes: Int? = nil, to event: Event.ID, by guest: ID, as kind: Kind,
+    in change: Change
+  ) async throws {
+    let found = try await Answerer.find(guest, as: kind, at: event, in: change)
+    try await found.answer(answer, plusOnes: plusOnes, in: change)
+  }
+
+  /// Sets the answer of a guest on behalf of a host, even after the deadline. The rules of the guest's own answers
+  /// apply: "going" to a full event puts the guest on the waiting list. The other hosts are notified. An invitee is
+  /// also notified, and a visitor with a confirmed address gets a mail.
+  ///
+  /// - Throws: ``AppError/guestNotFound`` if the host sees no such guest; what ``AnswerRules`` throw.
+  static func setAnswer(
+    _ answer: Invitation.Status, of guest: ID, to event: Event.ID, by host: User.ID, in change: Change
+  ) async throws {
+    let (found, person) = try await Answerer.find(guest, at: event, seenBy: host, in: change)
+    try await found.answer(answer, setBy: person, in: change)
+  }
+
+  /// Approves a guest who waits for it. An invitee becomes `invited`, and is notified. A visitor's wanted answer
+  /// applies, by the rules of all answers, and the other hosts are notified. Approving a guest again changes nothing.
+  /// A visitor's answer then stays, although no one has confirmed the address.
+  ///
+  /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if
+  ///   the party has become larger than the event.
+  static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
+    let (found, person) = try await Answerer.find(guest, at: event, seenBy: host, in: change)
+    try found.approve(by: person, in: change)
+  }
+}
+
+/// A guest of an event whose row is locked, with everything that an answer depends on.
+private struct Answerer {
+  /// The parts that differ between guests with and without an account.
+  enum Account {
+    case invitee(Person)
+    case visitor(Visitor, VisitorNews.Recent)
+  }
+
+  let account: Account
+  let party: Party
+  let event: Event.ID
+  let title: String
+  let hosts: [User.ID]
+  let rules: AnswerRules
+
+  // MARK: Finding
+
+  /// Locks the event, which orders all answers to it, and reads the guest.
+  static func find(
+    _ guest: Guest.ID, as kind: Guest.Kind, at event: Event.ID, in change: Change
+  ) async throws -> Answerer {
+    switch kind {
+    case .invitee: try await invitee(guest, at: event, in: change)
+    case .visitor: try await visitor(guest, at: event, in: change)
+    }
+  }
+
+  /// The same for a guest whom a host sees.
+  static func find(
+    _ guest: Guest.ID, at event: Event.ID, seenBy host: User.ID, in change: Change
+  ) async throws -> (Answerer, host: Person) {
+    _ = try await Event.lock(event, by: host, in: change)
+    let row = try await change.first(
+      """
+      SELECT user_id IS NULL AS is_visitor, \(Person.columns("u"))
+      FROM event_guests AS g
+      JOIN users AS u ON u.id = \(host)
+      WHERE g.event_id = \(event) AND g.id = \(guest) AND \(Guest.isShown(to: host))
+      """)
+    guard let row else { throw AppError.guestNotFound }
+    let kind: Guest.Kind = try row["is_visitor"] ? .visitor : .invitee
+    return (try await find(guest, as: kind, at: event, in: change), try Person(row: row))
+  }
+
+  private static func invitee(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> Answerer {
+    let rows = try await change.pipeline(
+      Event.Places.locking(event),
+      "SELECT status, plus_ones FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
+      "SELECT \(Person.columns("u")), ARRAY(\(Event.hosts(of: event))) AS hosts FROM users AS u WHERE u.id = \(guest)")
+    guard let row = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
+    let hosts: [User.ID] = try person["hosts"]
+    guard let own = rows[1].first else { throw hosts.contains(guest.user) ? AppError.ownEvent : AppError.eventNotFound }
+    return Answerer(
+      account: .invitee(try Person(row: person)),
+      party: Party(status: try own["status"], plusOnes: try own["plus_ones"]), event: event, title: try row["title"],
+      hosts: hosts, rules: try await AnswerRules.read(row, of: event, in: change))
+  }
+
+  private static func visitor(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> Answerer {
+    let rows = try await change.pipeline(
+      Event.Places.locking(event),
+      """
+      SELECT \(Visitor.columns), coalesce(l.max_plus_ones, 0) AS max_plus_ones,
+        ARRAY(\(Event.hosts(of: event))) AS hosts
+      FROM visitors AS v
+      LEFT JOIN share_links AS l ON l.id = v.link_id
+      WHERE v.id = \(guest) AND v.event_id = \(event)
+      """,
+      VisitorNews.recent(at: event))
+    guard let row = rows[0].first, let own = rows[1].first else { throw AppError.visitorNotFound }
+    let visitor = try Visitor(row: own)
+    return Answerer(
+      account: .visitor(visitor, try VisitorNews.Recent(row: rows[2].first)), party: visitor.party, event: event,
+      title: try row["title"], hosts: try own["hosts"],
+      rules: try await AnswerRules.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change))
+  }
+
+  // MARK: Acting
+
+  /// - Parameter host: the host who sets the answer; nil for the guest.
+  func answer(
+    _ answer: Invitation.Status, plusOnes: Int? = nil, setBy host: Person? = nil, in change: Change
+  ) async throws {
+    let new = try rules.party(
+      after: answer, bringing: plusOnes, from: party, of: kind, isProposed: isProposed, isSetByHost: host != nil)
+    guard new != party else { return }
+    try write(new, in: change)
+    switch account {
+    case .invitee(let person):
+      change.notify(
+        hosts,
+        about: .invitationAnswered(event, title, by: person, new.status, with: new.plusOnes, setBy: host?.id))
+      if let host { change.notify(person.id, about: .answerSet(event, title, new.status, by: host)) }
+    case .visitor(let visitor, let recent):
+      let notice = Visitor.notice(event, title, id, visitor.name, new, by: host?.id)
+      if host == nil {
+        if recent.waits { try change.write("UPDATE visitors SET has_news = true WHERE id = \(id)") }
+        try VisitorNews.notify(hosts, about: notice, of: id, at: event, after: recent, in: change)
+      } else {
+        change.notify(hosts, about: notice)
+        change.mail(.visitors(.answerSet, at: event, only: id))
+      }
+    }
+    try await Invitation.promoteWaiting(
+      at: event, after: party, rules.places, by: host.map { .user($0.id) } ?? cause, in: change)
+  }
+
+  func approve(by host: Person, in change: Change) throws {
+    guard party.status == .pending else { return try keep(in: change) }
+    // No one can come to an event that has ended, although it stays live for a day.
+    try rules.phase.checkIsNotOver()
+    // Guests who decline need no approval. After a change of mind, they ask again.
+    guard party.wanted != .declined else { return }
+    let new = try rules.approved(party)
+    try keep(in: change)
+    try write(new, in: change)
+    switch account {
+    case .invitee(let person): change.notify(person.id, about: .eventInvited(event, title, by: host))
+    case .visitor(let visitor, _):
+      change.notify(hosts, about: Visitor.notice(event, title, id, visitor.name, new, by: host.id))
+      change.mail(.visitors(.approved, at: event, only: id))
+    }
+  }
+
+  private func write(_ new: Party, in change: Change) throws {
+    try Guest.write(id, as: kind, at: event, from: party, to: new, in: change)
+  }
+
+  /// Keeps the answer of a visitor whose address no one has confirmed as long as all others.
+  private func keep(in change: Change) throws {
+    guard case .visitor(let visitor, _) = account, !visitor.isConfirmed else { return }
+    try change.write(
+      """
+      UPDATE visitors AS v SET lapses_at = (
+        SELECT \(Visitor.erasureTime("e")) FROM events AS e WHERE e.id = v.event_id AND e.archived_at IS NOT NULL
+      )
+      WHERE v.id = \(id) AND v.event_id = \(event) AND v.lapses_at IS NOT NULL
+      """)
+  }
+
+  private var id: Guest.ID {
+    switch account {
+    case .invitee(let person): Guest.ID(person.id)
+    case .visitor(let visitor, _): visitor.id
+    }
+  }
+
+  private var kind: Guest.Kind { if case .visitor = account { .visitor } else { .invitee } }
+
+  private var isProposed: Bool { if case .visitor(let visitor, _) = account { visitor.isProposed } else { false } }
+
+  /// Who frees a place, if the guest does.
+  private var cause: Invitation.Cause {
+    if case .invitee(let person) = account { .user(person.id) } else { .visitor }
+  }
+}
+
+extension AppError {
+  static let ownEvent = AppError(.conflict, "own-event", "You are a host of this event, not a guest.")
+  static let guestNotFound = AppError(.notFound, "guest-not-found", "The event has no such guest.")
+}

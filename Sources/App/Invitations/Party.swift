@@ -1,0 +1,143 @@
+import Postgres
+
+/// A guest with the people whom the guest brings. They are always in the same state.
+struct Party: Sendable, Equatable {
+  var status: Invitation.Status
+  var plusOnes = 0
+  /// The answer of a visitor who waits for approval, which applies once a host approves. Invitees answer after that.
+  var wanted: Invitation.Status?
+
+  var places: Int { 1 + plusOnes }
+
+  /// The answer that the guest has given. Guests on the waiting list want to go.
+  var answer: Invitation.Status { wanted ?? (status == .waitlisted ? .going : status) }
+}
+
+/// The rules for what an answer becomes, at an event whose row is locked: `going`, `maybe`, `declined`, `waitlisted` or
+/// `pending`.
+struct AnswerRules: Sendable {
+  let phase: Event.Phase
+  let places: Event.Places
+
+  /// - Parameters:
+  ///   - row: the locked row, with the columns of ``Event/Phase`` and ``Event/Places``.
+  ///   - maxPlusOnes: the maximum number of people whom the guest may bring; nil for the event's own.
+  static func read(
+    _ row: Row, of event: Event.ID, maxPlusOnes: Int? = nil, in change: Change
+  ) async throws -> AnswerRules {
+    AnswerRules(
+      phase: try Event.Phase(row: row),
+      places: try await Event.Places.read(row, of: event, maxPlusOnes: maxPlusOnes, in: change))
+  }
+
+  /// A guest's party after an answer. While a visitor waits for approval, only the wanted answer changes.
+  ///
+  /// - Parameters:
+  ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
+  ///   - isProposed: whether an account decides about the visitor's answer.
+  ///   - isSetByHost: hosts may set answers after the deadline.
+  /// - Throws: ``AppError/eventCancelled`` or ``AppError/eventArchived``; ``AppError/answerProposed``;
+  ///   ``AppError/approvalPending`` if no host has approved the guest; ``AppError/answersClosed`` after the deadline,
+  ///   except for an invitee's party that stays; what ``Event/Places/party(after:bringing:from:)`` throws.
+  func party(
+    after answer: Invitation.Status, bringing plusOnes: Int?, from old: Party, of kind: Guest.Kind,
+    isProposed: Bool = false, isSetByHost: Bool = false
+  ) throws -> Party {
+    switch kind {
+    case .invitee: try phase.checkIsOpen()
+    case .visitor where isSetByHost: try phase.checkIsNotOver()
+    case .visitor: try phase.checkTakesVisitors()
+    }
+    // Otherwise the account could accept something else than it has read.
+    if isProposed { throw AppError.answerProposed }
+    let waits = old.status == .pending
+    if waits, kind == .invitee || isSetByHost { throw AppError.approvalPending }
+    var new = try places.party(after: answer, bringing: plusOnes, from: old)
+    if waits { new = Party(status: .pending, plusOnes: new.plusOnes, wanted: answer) }
+    guard new == old || isSetByHost || !phase.isPastAnswers else { throw AppError.answersClosed }
+    return new
+  }
+
+  /// The party of a guest who waits, after a host has approved: an invitee can answer, and a visitor's wanted answer
+  /// applies.
+  ///
+  /// - Throws: ``AppError/noRoom`` if the party has become larger than the event.
+  func approved(_ old: Party) throws -> Party {
+    guard let wanted = old.wanted else { return Party(status: .invited, plusOnes: old.plusOnes) }
+    return try places.party(after: wanted, bringing: nil, from: old)
+  }
+}
+
+extension AppError {
+  static let approvalPending = AppError(
+    .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
+  static let answerProposed = AppError(
+    .conflict, "answer-proposed", "The account with the visitor's e-mail address decides about this answer, in the app."
+  )
+}
+
+/// Writing.
+extension Guest {
+  /// Writes the new state of a guest's party, and touches the lists that show it. The caller holds the lock on the
+  /// event, and has decided with ``AnswerRules``.
+  static func write(
+    _ guest: ID, as kind: Kind, at event: Event.ID, from old: Party, to new: Party, in change: Change
+  ) throws {
+    let time = answeredAt(event, from: old.status, to: new.status)
+    let state: SQL = "status = \(new.status), plus_ones = \(Int32(new.plusOnes)), answered_at = \(time)"
+    switch kind {
+    case .invitee:
+      try change.write("UPDATE invitations SET \(state) WHERE event_id = \(event) AND user_id = \(guest)")
+      change.touch(.events, .invitations, of: guest.user)
+    case .visitor:
+      try change.write("UPDATE visitors SET \(state), wanted = \(new.wanted) WHERE id = \(guest)")
+    }
+    try change.write("UPDATE events SET \(old.counting(as: new)) WHERE id = \(event)")
+    Invitation.touchWhoSeesCounts(of: [event], in: change)
+  }
+
+  /// The time of an answer, in SQL. Later requests wait behind all others, even in the same microsecond or after the
+  /// clock was set back. A party that waits already keeps its time.
+  static func answeredAt(
+    _ event: Event.ID, from old: Invitation.Status? = nil, to new: Invitation.Status
+  ) -> SQL {
+    switch new {
+    case .waitlisted where old == .waitlisted: "answered_at"
+    case .waitlisted:
+      """
+      greatest(clock_timestamp(), (
+        SELECT max(answered_at) + interval '1 microsecond' FROM event_guests
+        WHERE event_id = \(event) AND status = 'waitlisted'
+      ))
+      """
+    // A host has approved the guest, who has not answered yet.
+    case .invited: "answered_at"
+    case .going, .maybe, .declined, .pending: "clock_timestamp()"
+    }
+  }
+}
+
+/// Counting, in the columns of `events`.
+extension Party {
+  /// Assignments for a party that becomes another one.
+  func counting(as new: Party) -> SQL {
+    let difference: SQL = "plus_ones_count = plus_ones_count + \(new.plusOnes - plusOnes)"
+    guard status != new.status else {
+      return "\(difference), \(status.count) = \(status.count) + \(new.places - places)"
+    }
+    return """
+      \(difference), \(status.count) = \(status.count) - \(places), \(new.status.count) = \(new.status.count) + \
+      \(new.places)
+      """
+  }
+
+  /// Assignments for a party that joins.
+  var joining: SQL {
+    "plus_ones_count = plus_ones_count + \(plusOnes), \(status.count) = \(status.count) + \(places)"
+  }
+}
+
+extension Invitation.Status {
+  /// The column of `events` with the places in this state.
+  var count: SQL { "\(unescaped: rawValue)_count" }
+}
