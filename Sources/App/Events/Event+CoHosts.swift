@@ -54,6 +54,7 @@ extension Event {
     let found = try await change.lock(user, expected, for: .share)
     guard found.contains(user) else { throw AppError.sessionEnded }
     let row = try await Proposal.lock(id, in: change)
+    let hiding: SQL = "SELECT hidden_id FROM hidden WHERE user_id = \(user)"
     let facts = try await change.first(
       """
       SELECT e.creator_id,
@@ -61,9 +62,11 @@ extension Event {
         EXISTS (\(Invitation.guests(of: id)) AND user_id = \(user)) AS is_guest,
         EXISTS (SELECT FROM friends WHERE user_id = \(expected) AND friend_id = \(user)) AS is_friend,
         (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
-        ARRAY(
-          \(Invitation.guests(of: id)) AND user_id IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
-        ) AS hidden_guests,
+        ARRAY(\(Invitation.guests(of: id)) AND user_id IN (\(hiding))) AS hidden_guests,
+        EXISTS (
+          \(Invitation.guests(of: id)) AND status IN ('going', 'waitlisted')
+            AND (user_id = \(user) OR user_id IN (\(hiding)))
+        ) AS frees,
         \(Person.columns("u"))
       FROM events AS e JOIN users AS u ON u.id = \(user)
       WHERE e.id = \(id)
@@ -75,23 +78,14 @@ extension Event {
     // The friendship, or the invitation, may have ended since.
     guard try isGuest || facts["is_friend"] else { throw AppError.proposalNotFound }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
-    let left = try await Visitor.remove(
-      where: """
-        v.event_id = \(id) AND v.proposed_at IS NOT NULL AND (
-          v.merges_into = \(user) OR v.merges_into IN (SELECT hidden_id FROM hidden WHERE user_id = \(user))
-        )
-        """,
-      by: .user(user), promotes: false, in: change)
     let leaving = isGuest ? hidden + [user] : hidden
-    if !leaving.isEmpty {
-      // All leave in one step, so that no free place goes to a guest who is about to leave.
-      try await Invitation.leave(
-        where: "i.event_id = \(id) AND i.user_id = ANY(\(leaving))", by: hidden.isEmpty ? .user(user) : .block,
-        in: change)
-      for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
-      try await withdrawOffers(to: hidden, at: [id], in: change)
-    }
-    if !left.isEmpty { try await Invitation.promoteWaiting(at: [id], by: .user(user), in: change) }
+    // All leave in one step, so that no free place goes to a guest who is about to leave.
+    try await Guest.leave(
+      invitees: leaving.isEmpty ? nil : "i.event_id = \(id) AND i.user_id = ANY(\(leaving))",
+      visitors: "v.event_id = \(id) AND \(Visitor.isProposed(to: "SELECT \(user) UNION ALL \(hiding)"))",
+      by: try !hidden.isEmpty && facts["frees"] ? .block : .user(user), in: change)
+    for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
+    if !hidden.isEmpty { try await withdrawOffers(to: hidden, at: [id], in: change) }
     try change.write("DELETE FROM host_offers WHERE id = \(offer)")
     try Invitation.forgetNotices(of: user, about: id, ofType: .hostOffered, in: change)
     try change.write("DELETE FROM removed_hosts WHERE event_id = \(id) AND user_id = \(user)")

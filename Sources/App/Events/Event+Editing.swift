@@ -42,7 +42,7 @@ extension Event {
     }
     // While an event is over, no guest is promoted. Postponing it can make it open again.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
-      try await Invitation.promoteWaiting(at: [id], by: .user(host), in: change)
+      try await Guest.promoteWaiting(at: [id], by: .user(host), in: change)
     }
   }
 

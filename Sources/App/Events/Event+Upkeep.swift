@@ -43,7 +43,7 @@ extension Event {
     // A proposal ends with its event.
     let proposed = try visits.filter { try $0["is_proposed"] }.map { row -> Guest.ID in try row["id"] }
     if !proposed.isEmpty {
-      try await Visitor.remove(where: "v.id = ANY(\(proposed))", by: .visitor, promotes: false, in: change)
+      try await Guest.leave(visitors: "v.id = ANY(\(proposed))", by: .visitor, in: change)
     }
     try await Proposal.forgetNotices(about: ids, in: change)
     change.touch(.events, ofUsersIn: hosts(of: ids))

@@ -82,14 +82,11 @@ extension User {
     }
     if !live.isEmpty {
       try await Event.partHosts(of: live, in: change)
-      // Answers that wait for one of them.
-      let proposed = try await Visitor.remove(
-        where: "v.event_id = ANY(\(live)) AND v.merges_into = ANY(\(pair)) AND v.proposed_at IS NOT NULL", by: .block,
-        promotes: false, in: change)
-      try await Invitation.leave(
-        where: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))", by: .block, in: change)
+      try await Guest.leave(
+        invitees: "i.event_id = ANY(\(live)) AND i.user_id = ANY(\(pair))",
+        visitors: "v.event_id = ANY(\(live)) AND \(Visitor.isProposed(to: "\(blocker), \(other)"))", by: .block,
+        in: change)
       try await Event.withdrawOffers(to: pair, at: live, in: change)
-      if !proposed.isEmpty { try await Invitation.promoteWaiting(at: proposed, by: .block, in: change) }
     }
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)

@@ -14,7 +14,7 @@ extension Guest {
     _ answer: Invitation.Status, plusOnes: Int? = nil, to event: Event.ID, by guest: ID, as kind: Kind,
     in change: Change
   ) async throws {
-    let found = try await Answerer.find(guest, as: kind, at: event, in: change)
+    let found = try await LockedGuest.find(guest, as: kind, at: event, in: change)
     try await found.answer(answer, plusOnes: plusOnes, in: change)
   }
 
@@ -26,7 +26,7 @@ extension Guest {
   static func setAnswer(
     _ answer: Invitation.Status, of guest: ID, to event: Event.ID, by host: User.ID, in change: Change
   ) async throws {
-    let (found, person) = try await Answerer.find(guest, at: event, seenBy: host, in: change)
+    let (found, person) = try await LockedGuest.find(guest, at: event, seenBy: host, in: change)
     try await found.answer(answer, setBy: person, in: change)
   }
 
@@ -37,21 +37,18 @@ extension Guest {
   /// - Throws: ``AppError/guestNotFound``; ``AppError/eventArchived`` once the event has ended; ``AppError/noRoom`` if
   ///   the party has become larger than the event.
   static func approve(_ guest: ID, at event: Event.ID, by host: User.ID, in change: Change) async throws {
-    let (found, person) = try await Answerer.find(guest, at: event, seenBy: host, in: change)
+    let (found, person) = try await LockedGuest.find(guest, at: event, seenBy: host, in: change)
     try found.approve(by: person, in: change)
   }
 }
 
-/// A guest of an event whose row is locked, with everything that an answer depends on.
-private struct Answerer {
-  /// The parts that differ between guests with and without an account.
-  enum Account {
-    case invitee(Person)
-    case visitor(Visitor, VisitorNews.Recent)
-  }
-
-  let account: Account
+/// A guest of an event whose row is locked, with everything that an answer depends on. What differs between guests with
+/// and without an account is decided here.
+struct LockedGuest {
+  let guest: Notice.NamedGuest
   let party: Party
+  /// Only of a visitor.
+  var visit: (visitor: Visitor, news: VisitorNews.Recent)?
   let event: Event.ID
   let title: String
   let hosts: [User.ID]
@@ -62,7 +59,7 @@ private struct Answerer {
   /// Locks the event, which orders all answers to it, and reads the guest.
   static func find(
     _ guest: Guest.ID, as kind: Guest.Kind, at event: Event.ID, in change: Change
-  ) async throws -> Answerer {
+  ) async throws -> LockedGuest {
     switch kind {
     case .invitee: try await invitee(guest, at: event, in: change)
     case .visitor: try await visitor(guest, at: event, in: change)
@@ -72,7 +69,7 @@ private struct Answerer {
   /// The same for a guest whom a host sees.
   static func find(
     _ guest: Guest.ID, at event: Event.ID, seenBy host: User.ID, in change: Change
-  ) async throws -> (Answerer, host: Person) {
+  ) async throws -> (LockedGuest, host: Person) {
     _ = try await Event.lock(event, by: host, in: change)
     let row = try await change.first(
       """
@@ -86,7 +83,7 @@ private struct Answerer {
     return (try await find(guest, as: kind, at: event, in: change), try Person(row: row))
   }
 
-  private static func invitee(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> Answerer {
+  private static func invitee(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> LockedGuest {
     let rows = try await change.pipeline(
       Event.Places.locking(event),
       "SELECT status, plus_ones FROM invitations WHERE event_id = \(event) AND user_id = \(guest) FOR NO KEY UPDATE",
@@ -94,13 +91,13 @@ private struct Answerer {
     guard let row = rows[0].first, let person = rows[2].first else { throw AppError.eventNotFound }
     let hosts: [User.ID] = try person["hosts"]
     guard let own = rows[1].first else { throw hosts.contains(guest.user) ? AppError.ownEvent : AppError.eventNotFound }
-    return Answerer(
-      account: .invitee(try Person(row: person)),
+    return LockedGuest(
+      guest: Notice.NamedGuest(try Person(row: person)),
       party: Party(status: try own["status"], plusOnes: try own["plus_ones"]), event: event, title: try row["title"],
       hosts: hosts, rules: try await AnswerRules.read(row, of: event, in: change))
   }
 
-  private static func visitor(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> Answerer {
+  private static func visitor(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> LockedGuest {
     let rows = try await change.pipeline(
       Event.Places.locking(event),
       """
@@ -113,9 +110,10 @@ private struct Answerer {
       VisitorNews.recent(at: event))
     guard let row = rows[0].first, let own = rows[1].first else { throw AppError.visitorNotFound }
     let visitor = try Visitor(row: own)
-    return Answerer(
-      account: .visitor(visitor, try VisitorNews.Recent(row: rows[2].first)), party: visitor.party, event: event,
-      title: try row["title"], hosts: try own["hosts"],
+    return LockedGuest(
+      guest: Notice.NamedGuest(id: guest, name: visitor.name), party: visitor.party,
+      visit: (visitor, try VisitorNews.Recent(row: rows[2].first)), event: event, title: try row["title"],
+      hosts: try own["hosts"],
       rules: try await AnswerRules.read(row, of: event, maxPlusOnes: try own["max_plus_ones"], in: change))
   }
 
@@ -126,27 +124,22 @@ private struct Answerer {
     _ answer: Invitation.Status, plusOnes: Int? = nil, setBy host: Person? = nil, in change: Change
   ) async throws {
     let new = try rules.party(
-      after: answer, bringing: plusOnes, from: party, of: kind, isProposed: isProposed, isSetByHost: host != nil)
+      after: answer, bringing: plusOnes, from: party, of: kind, isProposed: visit?.visitor.isProposed ?? false,
+      isSetByHost: host != nil)
     guard new != party else { return }
     try write(new, in: change)
-    switch account {
-    case .invitee(let person):
-      change.notify(
-        hosts,
-        about: .invitationAnswered(event, title, by: person, new.status, with: new.plusOnes, setBy: host?.id))
-      if let host { change.notify(person.id, about: .answerSet(event, title, new.status, by: host)) }
-    case .visitor(let visitor, let recent):
-      let notice = Visitor.notice(event, title, id, visitor.name, new, by: host?.id)
-      if host == nil {
-        if recent.waits { try change.write("UPDATE visitors SET has_news = true WHERE id = \(id)") }
-        try VisitorNews.notify(hosts, about: notice, of: id, at: event, after: recent, in: change)
-      } else {
-        change.notify(hosts, about: notice)
-        change.mail(.visitors(.answerSet, at: event, only: id))
-      }
+    let notice = Notice.answer(event, title, guest, new, setBy: host?.id)
+    if let host {
+      change.notify(hosts, about: notice)
+      tell(.answerSet(event, title, new.status, by: host), orMail: .answerSet, in: change)
+    } else if let news = visit?.news {
+      if news.waits { try change.write("UPDATE visitors SET has_news = true WHERE id = \(guest.id)") }
+      try VisitorNews.notify(hosts, about: notice, of: guest.id, at: event, after: news, in: change)
+    } else {
+      change.notify(hosts, about: notice)
     }
-    try await Invitation.promoteWaiting(
-      at: event, after: party, rules.places, by: host.map { .user($0.id) } ?? cause, in: change)
+    try await Guest.promoteWaiting(
+      at: event, after: party, rules.places, by: (host?.id ?? guest.user).map { .user($0) } ?? .visitor, in: change)
   }
 
   func approve(by host: Person, in change: Change) throws {
@@ -158,44 +151,48 @@ private struct Answerer {
     let new = try rules.approved(party)
     try keep(in: change)
     try write(new, in: change)
-    switch account {
-    case .invitee(let person): change.notify(person.id, about: .eventInvited(event, title, by: host))
-    case .visitor(let visitor, _):
-      change.notify(hosts, about: Visitor.notice(event, title, id, visitor.name, new, by: host.id))
-      change.mail(.visitors(.approved, at: event, only: id))
-    }
+    if new.status != .invited { change.notify(hosts, about: .answer(event, title, guest, new, setBy: host.id)) }
+    tell(.eventInvited(event, title, by: host), orMail: .approved, in: change)
   }
 
+  private var kind: Guest.Kind { guest.user == nil ? .visitor : .invitee }
+
   private func write(_ new: Party, in change: Change) throws {
-    try Guest.write(id, as: kind, at: event, from: party, to: new, in: change)
+    try Guest.write(guest.id, as: kind, at: event, from: party, to: new, in: change)
+  }
+
+  /// Notifies the guest: an invitee by a notice, and a visitor with a confirmed address by mail.
+  private func tell(_ notice: Notice, orMail mail: VisitorMail.Kind, in change: Change) {
+    if let user = guest.user {
+      change.notify(user, about: notice)
+    } else {
+      change.mail(.visitors(mail, at: event, only: guest.id))
+    }
   }
 
   /// Keeps the answer of a visitor whose address no one has confirmed as long as all others.
   private func keep(in change: Change) throws {
-    guard case .visitor(let visitor, _) = account, !visitor.isConfirmed else { return }
+    guard let visit, !visit.visitor.isConfirmed else { return }
     try change.write(
       """
       UPDATE visitors AS v SET lapses_at = (
         SELECT \(Visitor.erasureTime("e")) FROM events AS e WHERE e.id = v.event_id AND e.archived_at IS NOT NULL
       )
-      WHERE v.id = \(id) AND v.event_id = \(event) AND v.lapses_at IS NOT NULL
+      WHERE v.id = \(guest.id) AND v.event_id = \(event) AND v.lapses_at IS NOT NULL
       """)
   }
+}
 
-  private var id: Guest.ID {
-    switch account {
-    case .invitee(let person): Guest.ID(person.id)
-    case .visitor(let visitor, _): visitor.id
-    }
-  }
-
-  private var kind: Guest.Kind { if case .visitor = account { .visitor } else { .invitee } }
-
-  private var isProposed: Bool { if case .visitor(let visitor, _) = account { visitor.isProposed } else { false } }
-
-  /// Who frees a place, if the guest does.
-  private var cause: Invitation.Cause {
-    if case .invitee(let person) = account { .user(person.id) } else { .visitor }
+extension Notice {
+  /// A guest's answer or request for approval, for the hosts. Guests who decline need no approval.
+  ///
+  /// - Parameter host: the host who set the answer, or caused it by an approval.
+  static func answer(
+    _ event: Event.ID, _ title: String, _ guest: NamedGuest, _ party: Party, setBy host: User.ID? = nil
+  ) -> Notice {
+    party.status == .pending && party.wanted != .declined
+      ? .approvalRequested(event, title, guest, with: party.plusOnes)
+      : .guestAnswered(event, title, guest, party.wanted ?? party.status, with: party.plusOnes, setBy: host)
   }
 }
 

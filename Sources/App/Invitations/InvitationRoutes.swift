@@ -52,7 +52,7 @@ struct InvitationRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .userNotFound)
     return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
-      try await Invitation.withdraw(from: guest, to: id, by: me, in: $0)
+      try await Guest.withdraw(guest, from: id, by: me, in: $0)
     }
   }
 

@@ -80,10 +80,13 @@ extension AppError {
 extension Guest {
   /// Writes the new state of a guest's party, and touches the lists that show it. The caller holds the lock on the
   /// event, and has decided with ``AnswerRules``.
+  ///
+  /// - Parameter answeredAt: the time of the answer, if it was given before.
   static func write(
-    _ guest: ID, as kind: Kind, at event: Event.ID, from old: Party, to new: Party, in change: Change
+    _ guest: ID, as kind: Kind, at event: Event.ID, from old: Party, to new: Party, answeredAt: Timestamp? = nil,
+    in change: Change
   ) throws {
-    let time = answeredAt(event, from: old.status, to: new.status)
+    let time: SQL = answeredAt.map { "\($0)" } ?? self.answeredAt(event, from: old.status, to: new.status)
     let state: SQL = "status = \(new.status), plus_ones = \(Int32(new.plusOnes)), answered_at = \(time)"
     switch kind {
     case .invitee:

@@ -66,8 +66,9 @@ extension ShareLink {
     guard approval, let name: String = try rows[3].first?["display_name"] else { return }
     change.notify(
       hosts,
-      about: .approvalRequested(
-        event, try eventRow["title"], guest: Guest.ID(user), user: user, named: name))
+      about: .answer(
+        event, try eventRow["title"], Notice.NamedGuest(id: Guest.ID(user), user: user, name: name),
+        Party(status: .pending)))
   }
 }
 

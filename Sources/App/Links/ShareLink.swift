@@ -188,7 +188,7 @@ struct ShareLink: Sendable {
     guard visitors == .remove else { return }
     try Event.Phase(row: row).checkIsOpen()
     // In one change: the free places are given on once, after all have left.
-    try await Visitor.remove(where: "v.event_id = \(event) AND v.link_id = \(id)", by: .user(host), in: change)
+    try await Guest.leave(visitors: "v.event_id = \(event) AND v.link_id = \(id)", by: .user(host), in: change)
   }
 }
 

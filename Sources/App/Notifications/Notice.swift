@@ -41,9 +41,11 @@ enum Notice: Sendable {
     let new: any JSONWritable & Sendable
   }
 
-  /// A visitor whom a notice about several visitors names.
+  /// A guest whom a notice to the hosts names.
   struct NamedGuest: Sendable {
     let id: Guest.ID
+    /// Nil for a visitor: the notice then names no user.
+    var user: User.ID?
     let name: String
   }
 
@@ -57,23 +59,15 @@ enum Notice: Sendable {
   /// Names no user: the event may be cancelled because the creator's account is gone.
   case eventCancelled(Event.ID, _ title: String, by: User.ID)
   case invitationWithdrawn(Event.ID, _ title: String)
-  /// `setBy` is the host who set the answer.
-  case invitationAnswered(
-    Event.ID, _ title: String, by: Person, Invitation.Status, with: Int = 0, setBy: User.ID? = nil)
+  /// A guest's answer, for the hosts. `setBy` is the host who set it, or caused it by an approval.
+  case guestAnswered(
+    Event.ID, _ title: String, NamedGuest, Invitation.Status, with: Int = 0, setBy: User.ID? = nil)
   /// For the guest who got the place. It names no user, so a block of the guest hides nothing from the guest.
   case waitlistPromoted(Event.ID, _ title: String, guest: User.ID, with: Int = 0)
   /// For the hosts. `by` is the user whose change made the place free.
-  case guestPromoted(Event.ID, _ title: String, guest: Person, with: Int = 0, by: User.ID?)
-  /// For the hosts. A visitor is not a user, so the notice names none.
-  case visitorPromoted(
-    Event.ID, _ title: String, guest: Guest.ID, named: String, with: Int, by: User.ID?)
-  /// A visitor's answer, for the hosts. `by` is the host who caused it by an approval.
-  case guestAnswered(
-    Event.ID, _ title: String, guest: Guest.ID, named: String, Invitation.Status, with: Int,
-    by: User.ID? = nil)
-  /// A guest who waits for approval, for the hosts. `user` is nil for a visitor.
-  case approvalRequested(
-    Event.ID, _ title: String, guest: Guest.ID, user: User.ID? = nil, named: String, with: Int = 0)
+  case guestPromoted(Event.ID, _ title: String, NamedGuest, with: Int = 0, by: User.ID?)
+  /// A guest who waits for approval, for the hosts.
+  case approvalRequested(Event.ID, _ title: String, NamedGuest, with: Int = 0)
   /// Answers of several visitors, for the hosts. If all of them wait for approval, it is a request. `named` are some of
   /// them.
   case guestsAnswered(Event.ID, _ title: String, count: Int, pending: Int, named: [NamedGuest])
@@ -170,30 +164,21 @@ extension Notice {
       Stored(.eventUpdated, event, title, [("cause", Self.zoneRules), ("changes", changes)])
     case .eventCancelled(let event, let title, let host): Stored(.eventCancelled, event, title, by: host)
     case .invitationWithdrawn(let event, let title): Stored(.invitationWithdrawn, event, title)
-    case .invitationAnswered(let event, let title, let guest, let status, let plusOnes, let host):
+    case .guestAnswered(let event, let title, let guest, let status, let plusOnes, let host):
       Stored(
-        .invitationAnswered, event, title, naming: guest.id, by: host,
-        ids: [("userId", guest.id), ("status", status.rawValue)], [("actor", guest.displayName)],
+        guest.user == nil ? .guestAnswered : .invitationAnswered, event, title, naming: guest.user, by: host,
+        ids: [guest.member, ("status", status.rawValue)], [("actor", guest.name)],
         plusOnes: status == .declined ? 0 : plusOnes)
     case .waitlistPromoted(let event, let title, let guest, let plusOnes):
       Stored(.waitlistPromoted, event, title, ids: [("userId", guest)], plusOnes: plusOnes)
     case .guestPromoted(let event, let title, let guest, let plusOnes, let actor):
       Stored(
-        .waitlistPromoted, event, title, naming: guest.id, by: actor, ids: [("userId", guest.id)],
-        [("actor", guest.displayName)], plusOnes: plusOnes)
-    case .visitorPromoted(let event, let title, let guest, let name, let plusOnes, let actor):
+        .waitlistPromoted, event, title, naming: guest.user, by: actor, ids: [guest.member], [("actor", guest.name)],
+        plusOnes: plusOnes)
+    case .approvalRequested(let event, let title, let guest, let plusOnes):
       Stored(
-        .waitlistPromoted, event, title, by: actor, ids: [("guestId", guest)], [("actor", name)], plusOnes: plusOnes)
-    case .guestAnswered(let event, let title, let guest, let name, let status, let plusOnes, let host):
-      Stored(
-        .guestAnswered, event, title, by: host, ids: [("guestId", guest), ("status", status.rawValue)],
-        [("actor", name)], plusOnes: status == .declined ? 0 : plusOnes)
-    case .approvalRequested(let event, let title, let guest, nil, let name, let plusOnes):
-      Stored(.approvalRequested, event, title, ids: [("guestId", guest)], [("actor", name)], plusOnes: plusOnes)
-    case .approvalRequested(let event, let title, let guest, let user?, let name, let plusOnes):
-      Stored(
-        .approvalRequested, event, title, naming: user, ids: [("guestId", guest), ("userId", user)],
-        [("actor", name)], plusOnes: plusOnes)
+        .approvalRequested, event, title, naming: guest.user,
+        ids: guest.members, [("actor", guest.name)], plusOnes: plusOnes)
     case .guestsAnswered(let event, let title, let count, let pending, let guests):
       Stored(
         pending == count ? .approvalRequested : .guestAnswered, event, title,
@@ -236,6 +221,25 @@ extension Notice.FieldChange: JSONWritable {
   }
 }
 
+extension Notice.NamedGuest {
+  init(_ person: Person) {
+    self.init(id: Guest.ID(person.id), user: person.id, name: person.displayName)
+  }
+
+  /// The members of a payload with all ids of the guest.
+  fileprivate var members: Notice.Stored.Members {
+    var members: Notice.Stored.Members = [("guestId", id)]
+    if let user { members.append(("userId", user)) }
+    return members
+  }
+
+  /// The member of a payload with one id of the guest.
+  fileprivate var member: (StaticString, any JSONWritable) {
+    if let user { ("userId", user) } else { ("guestId", id) }
+  }
+}
+
+/// One of several visitors.
 extension Notice.NamedGuest: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.namedGuest(name: name, guestId: id)

@@ -68,9 +68,9 @@ extension User {
       WHERE creator_id = \(id) AND num_nonnulls(\(personal.list)) > 0
       """)
     try forgetPersonalChanges(of: id, in: change)
-    try await Visitor.eraseAll(mergingInto: id, in: change) {
-      try await Invitation.leave(where: "i.user_id = \(id)", by: .user(id), in: change)
-    }
+    try await Guest.leave(
+      invitees: "i.user_id = \(id)", visitors: "v.id IN (SELECT mine.id FROM (\(Visitor.merging(into: id))) AS mine)",
+      by: .user(id), in: change)
     // Under the stamps of the inboxes, as when notifications are filed and marked as read.
     change.erase("DELETE FROM notifications WHERE recipient_id = \(id)")
     change.erase("DELETE FROM notifications WHERE person_id = \(id)")

@@ -2,77 +2,10 @@ import Postgres
 
 /// The end of a visitor's data.
 extension Visitor {
-  /// Removes visitors. See ``Guest/leave(_:by:promotes:in:)``. The caller holds the locks on the events.
-  ///
-  /// - Parameter condition: on `visitors AS v`.
-  static func leave(
-    where condition: SQL, by cause: Invitation.Cause, promotes: Bool = true, in change: Change
-  ) async throws {
-    try await Guest.leave(
-      """
-      DELETE FROM visitors AS v WHERE \(condition)
-      RETURNING v.event_id, NULL::uuid AS user_id, v.status, v.plus_ones
-      """, by: cause, promotes: promotes, in: change)
-  }
-
-  /// Removes visitors together with everything that has their names: mails, notices, and inbox items of hosts. The caller
-  /// holds the locks on the events.
-  ///
-  /// - Parameter condition: on `visitors AS v`.
-  /// - Returns: the open events that have lost a visitor.
-  @discardableResult
-  static func remove(
-    where condition: SQL, by cause: Invitation.Cause, promotes: Bool = true, in change: Change
-  ) async throws -> [Event.ID] {
-    let rows = try await change.rows(
-      """
-      SELECT v.id, v.event_id, \(Event.Phase.isOpen("e")) AS is_open
-      FROM visitors AS v JOIN events AS e ON e.id = v.event_id
-      WHERE \(condition)
-      ORDER BY v.id
-      """)
-    guard !rows.isEmpty else { return [] }
-    let ids: [Guest.ID] = try rows.map { try $0["id"] }
-    try await leave(where: "v.id = ANY(\(ids))", by: cause, promotes: promotes, in: change)
-    let parties = try Dictionary(grouping: rows) { row -> Event.ID in try row["event_id"] }
-    for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
-      try forgetNotices(about: try visits.map { try $0["id"] }, at: event, in: change)
-    }
-    return try parties.filter { try $0.value[0]["is_open"] }.map(\.key)
-  }
-
-  /// Erases the visitors who would be merged into an account that is about to be deleted. The caller has locked their
-  /// events.
-  ///
-  /// - Parameter leave: ends the account's own invitations. No place goes to any of them.
-  static func eraseAll(mergingInto user: User.ID, in change: Change, andThen leave: () async throws -> Void)
-    async throws
-  {
-    let visits = try await change.rows("\(merging(into: user)) ORDER BY v.id")
-    let ids: [Guest.ID] = try visits.map { try $0["id"] }
-    if !ids.isEmpty { try await self.leave(where: "v.id = ANY(\(ids))", by: .user(user), promotes: false, in: change) }
-    try await leave()
-    guard !ids.isEmpty else { return }
-    let open: [Event.ID] = try await change.rows(
-      """
-      SELECT id FROM events
-      WHERE id = ANY(\(try visits.map { try $0["event_id"] as Event.ID }))
-        AND \(Event.Phase.isOpen("events"))
-      """
-    ).map { try $0["id"] }
-    try await Invitation.promoteWaiting(at: open, by: .user(user), in: change)
-    let parties = try Dictionary(grouping: visits) { row -> Event.ID in try row["event_id"] }
-    for (event, visits) in parties.sorted(by: { $0.key < $1.key }) {
-      try forgetNotices(about: try visits.map { try $0["id"] }, at: event, in: change)
-    }
-  }
-
   /// Erases a visitor's data at their request: the row, and the notices that have their name.
   static func erase(_ id: Guest.ID, at event: Event.ID, in change: Change) async throws {
     _ = try await lock(event, in: change)
-    try change.write(freeingLinks(of: "v.id = \(id) AND v.event_id = \(event)"))
-    try await leave(where: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
-    try forgetNotices(about: [id], at: event, in: change)
+    try await Guest.leave(visitors: "v.id = \(id) AND v.event_id = \(event)", by: .visitor, in: change)
     try Report.forget(id, in: change)
     try change.write(deletingAbandoned([event]))
   }
@@ -131,9 +64,8 @@ extension Visitor {
     ).map { try $0["id"] }
     guard !events.isEmpty else { return 0 }
     // In this transaction, now() is one time.
-    let lapsed: SQL = "v.event_id = ANY(\(events)) AND v.lapses_at <= now()"
-    try change.write(freeingLinks(of: lapsed))
-    try await remove(where: lapsed, by: .visitor, in: change)
+    try await Guest.leave(
+      visitors: "v.event_id = ANY(\(events)) AND v.lapses_at <= now()", by: .visitor, in: change)
     try change.write(deletingAbandoned(events))
     return events.count
   }

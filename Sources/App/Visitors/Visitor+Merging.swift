@@ -53,6 +53,11 @@ extension Visitor {
     }
   }
 
+  /// A condition on `visitors AS v`: whether one of some accounts decides about the answer.
+  ///
+  /// - Parameter users: their ids, as a list or a query.
+  static func isProposed(to users: SQL) -> SQL { "v.merges_into IN (\(users)) AND v.proposed_at IS NOT NULL" }
+
   /// A query of the marked visitors whose address an account still has: `id` and `event_id`. It may be continued with
   /// AND and ORDER BY.
   static func merging(into user: User.ID) -> SQL {
@@ -100,15 +105,13 @@ extension Visitor {
       return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
     }
     guard found.mayBeGuest else {
-      try await remove(where: "v.id = \(id)", by: found.isHidden ? .block : .visitor, in: change)
-      return
+      return try await Guest.leave(visitors: "v.id = \(id)", by: found.isHidden ? .block : .visitor, in: change)
     }
     let party = found.visitor.party
     if let own = found.own?.party, own.status != .invited, own != party {
       // An event that no longer changes takes no decision.
       guard found.phase.isCurrent else {
-        try await remove(where: "v.id = \(id)", by: .visitor, in: change)
-        return
+        return try await Guest.leave(visitors: "v.id = \(id)", by: .visitor, in: change)
       }
       try change.write("UPDATE visitors SET proposed_at = clock_timestamp() WHERE id = \(id)")
       return change.notify(
@@ -132,10 +135,9 @@ extension Visitor {
     try await found.merge(in: change)
     guard let person = try await change.first("SELECT \(Person.columns("u")) FROM users AS u WHERE u.id = \(user)")
     else { throw AppError.sessionEnded }
-    let party = found.visitor.party
     change.notify(
       found.hosts,
-      about: .invitationAnswered(event, found.title, by: try Person(row: person), party.status, with: party.plusOnes))
+      about: .answer(event, found.title, Notice.NamedGuest(try Person(row: person)), found.visitor.party))
   }
 
   /// Refuses a proposed answer: the visitor's party leaves, and its places go to those who wait.
@@ -143,12 +145,12 @@ extension Visitor {
   /// - Throws: ``AppError/proposalNotFound``; ``AppError/eventArchived`` or ``AppError/eventCancelled``.
   static func decline(_ id: Guest.ID, at event: Event.ID, by user: User.ID, in change: Change) async throws {
     let row = try await Proposal.lock(event, in: change)
-    let mine: SQL = "v.id = \(id) AND v.event_id = \(event) AND v.merges_into = \(user) AND v.proposed_at IS NOT NULL"
+    let mine: SQL = "v.id = \(id) AND v.event_id = \(event) AND \(isProposed(to: "\(user)"))"
     guard try await change.first("SELECT 1 FROM visitors AS v WHERE \(mine)") != nil else {
       throw AppError.proposalNotFound
     }
     try Event.Phase(row: row).checkIsNotOver()
-    try await remove(where: mine, by: .user(user), in: change)
+    try await Guest.leave(visitors: mine, by: .user(user), in: change)
   }
 
   /// A marked visitor and the account, whose rows and event are locked.
@@ -170,9 +172,6 @@ extension Visitor {
     /// nothing is oversold. If both wait in the line, the earlier place stays.
     func merge(in change: Change) async throws {
       let (id, event, party) = (visitor.id, visitor.event, visitor.party)
-      // They have the name that was typed into the form, and not the account's.
-      try Visitor.forgetNotices(about: [id], at: event, in: change)
-      change.touch(.events, .invitations, of: user)
       guard let own else {
         try change.write("DELETE FROM visitors WHERE id = \(id)")
         try change.write(
@@ -180,21 +179,19 @@ extension Visitor {
           INSERT INTO invitations (event_id, user_id, status, plus_ones, answered_at)
           VALUES (\(event), \(user), \(party.status), \(Int32(party.plusOnes)), \(answeredAt))
           """)
-        return try change.write("UPDATE events SET visitor_count = visitor_count - 1 WHERE id = \(event)")
+        try change.write("UPDATE events SET visitor_count = visitor_count - 1 WHERE id = \(event)")
+        change.touch(.events, .invitations, of: user)
+        // They have the name that was typed into the form, and not the account's.
+        return try Visitor.forgetNotices(about: [id], at: event, in: change)
       }
       let bothWait = own.party.status == .waitlisted && party.status == .waitlisted
-      let at = bothWait ? min(answeredAt, own.answeredAt ?? answeredAt) : answeredAt
-      try change.write(
-        """
-        UPDATE invitations
-        SET status = \(party.status), plus_ones = \(Int32(party.plusOnes)), answered_at = \(at)
-        WHERE event_id = \(event) AND user_id = \(user)
-        """)
-      try change.write("UPDATE events SET \(own.party.counting(as: party)) WHERE id = \(event)")
+      try Guest.write(
+        Guest.ID(user), as: .invitee, at: event, from: own.party, to: party,
+        answeredAt: bothWait ? min(answeredAt, own.answeredAt ?? answeredAt) : answeredAt, in: change)
       // After the invitation has its new state: this promotes, if the two had more places than they keep.
-      try await Visitor.leave(where: "v.id = \(id)", by: .visitor, in: change)
+      try await Guest.leave(visitors: "v.id = \(id)", by: .visitor, in: change)
       if phase.isCurrent, own.party.status == .going || own.party.status == .waitlisted {
-        try await Invitation.promoteWaiting(at: [event], by: .visitor, in: change)
+        try await Guest.promoteWaiting(at: [event], by: .visitor, in: change)
       }
     }
   }

@@ -147,8 +147,8 @@ extension Visitor {
     }
     let hosts: [User.ID] = try rows[2].map { try $0["user_id"] }
     try VisitorNews.notify(
-      hosts, about: notice(event, try eventRow["title"], id, draft.name, party), of: id, at: event, after: recent,
-      in: change)
+      hosts, about: .answer(event, try eventRow["title"], Notice.NamedGuest(id: id, name: draft.name), party), of: id,
+      at: event, after: recent, in: change)
     if draft.email != nil, let pass = decision?.pass { change.mail(.visitorConfirm(id, pass)) }
   }
 
@@ -164,19 +164,6 @@ extension Visitor {
     if draft.plusOnes > link.settings.maxPlusOnes {
       throw AppError.invalid("plusOnes", .outOfRange, "must be at most \(link.settings.maxPlusOnes)")
     }
-  }
-
-  /// The notice to the hosts about a visitor. A visitor who declines needs no approval.
-  ///
-  /// - Parameter host: the host who caused it.
-  static func notice(
-    _ event: Event.ID, _ title: String, _ id: Guest.ID, _ name: String, _ party: Party, by host: User.ID? = nil
-  ) -> Notice {
-    if let wanted = party.wanted, wanted != .declined {
-      return .approvalRequested(event, title, guest: id, named: name, with: party.plusOnes)
-    }
-    return .guestAnswered(
-      event, title, guest: id, named: name, party.wanted ?? party.status, with: party.plusOnes, by: host)
   }
 }
 

@@ -319,7 +319,7 @@ enum VisitorNews {
     let title: String = try found["title"]
     let told =
       count == 1
-      ? Visitor.notice(event, title, named[0].id, named[0].name, named[0].party)
+      ? Notice.answer(event, title, Notice.NamedGuest(id: named[0].id, name: named[0].name), named[0].party)
       : Notice.guestsAnswered(
         event, title, count: count, pending: pending,
         named: named.map { Notice.NamedGuest(id: $0.id, name: $0.name) })

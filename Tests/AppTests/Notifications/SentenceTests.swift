@@ -13,6 +13,7 @@ import Testing
   private static var notices: [Notice] {
     let (event, title) = (Event.ID.new(), "Picnic")
     let ana = Person(id: .new(), username: "ana", displayName: "Ana Duarte", pictureURL: nil)
+    let (invitee, zoe) = (Notice.NamedGuest(ana), Notice.NamedGuest(id: .new(), name: "Zoe"))
     func edit(_ fields: String...) -> Notice {
       .eventUpdated(event, title, fields.map { Notice.FieldChange(field: $0, old: "a", new: "b") }, by: ana.id)
     }
@@ -21,7 +22,7 @@ import Testing
       edit("startTime", "endTime"), edit("unknown"), .eventKeptLocalTime(event, title, []),
       .eventCancelled(event, title, by: ana.id),
       .invitationWithdrawn(event, title), .waitlistPromoted(event, title, guest: ana.id),
-      .guestPromoted(event, title, guest: ana, by: .new()),
+      .guestPromoted(event, title, invitee, by: .new()),
       .eventReminder(event, title, start: now.adding(seconds: 3600)),
       .eventReminder(event, title, start: now.adding(seconds: 600)), .sessionRevoked(.new()),
       .accountClaimed(ana.id, User.Leftovers(friends: 1, events: 2, links: 3)),
@@ -32,18 +33,17 @@ import Testing
     for status in Invitation.Status.allCases {
       // Those who decline bring no one, and to be invited is no answer.
       for plusOnes in 0...([.declined, .invited, .pending].contains(status) ? 0 : 2) {
-        notices.append(.invitationAnswered(event, title, by: ana, status, with: plusOnes))
-        notices.append(.guestAnswered(event, title, guest: .new(), named: "Zoe", status, with: plusOnes))
+        notices.append(.guestAnswered(event, title, invitee, status, with: plusOnes))
+        notices.append(.guestAnswered(event, title, zoe, status, with: plusOnes))
         notices.append(.answerMerged(event, title, status, with: plusOnes))
         notices.append(.answerProposed(event, title, .new(), status, with: plusOnes))
       }
       notices.append(.answerSet(event, title, status, by: ana))
     }
     for plusOnes in 0...2 {
-      notices.append(.approvalRequested(event, title, guest: .new(), named: "Zoe", with: plusOnes))
-      notices.append(.visitorPromoted(event, title, guest: .new(), named: "Zoe", with: plusOnes, by: nil))
+      notices.append(.approvalRequested(event, title, zoe, with: plusOnes))
+      notices.append(.guestPromoted(event, title, zoe, with: plusOnes, by: nil))
     }
-    let zoe = Notice.NamedGuest(id: .new(), name: "Zoe")
     for (count, named) in [(2, [zoe]), (600, [zoe]), (600, [])] {
       for pending in [0, count] {
         notices.append(.guestsAnswered(event, title, count: count, pending: pending, named: named))
@@ -51,7 +51,7 @@ import Testing
     }
     for plusOnes in 1...2 {
       notices.append(.waitlistPromoted(event, title, guest: ana.id, with: plusOnes))
-      notices.append(.guestPromoted(event, title, guest: ana, with: plusOnes, by: .new()))
+      notices.append(.guestPromoted(event, title, invitee, with: plusOnes, by: .new()))
     }
     return notices
   }

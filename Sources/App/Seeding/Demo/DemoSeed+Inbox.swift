@@ -94,12 +94,12 @@ extension DemoSeed {
     case .eventCancelled: return .eventCancelled(id, title, by: creator.user)
     case .invitationAnswered:
       let guest = try person(item.person)
-      return .invitationAnswered(
-        id, title, by: guest.person, try status(of: guest.username, at: event),
+      return .guestAnswered(
+        id, title, Notice.NamedGuest(guest.person), try status(of: guest.username, at: event),
         with: event.plusOnes?[guest.username] ?? 0)
     case .waitlistPromoted where item.person != nil:
       let guest = try person(item.person)
-      return .guestPromoted(id, title, guest: guest.person, by: guest.user)
+      return .guestPromoted(id, title, Notice.NamedGuest(guest.person), by: guest.user)
     case .waitlistPromoted: return .waitlistPromoted(id, title, guest: try person(item.to).user)
     case .hostOffered:
       guard event.coHosts?.contains(item.to) == true else {
@@ -121,16 +121,18 @@ extension DemoSeed {
       guard let status = Invitation.Status(rawValue: visitor.answer) else {
         throw AppError.invalidSeed("\(visitor.name) has an unknown answer.")
       }
-      return .guestAnswered(
-        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, status, with: visitor.plusOnes ?? 0)
+      return .guestAnswered(id, title, named(visitor), status, with: visitor.plusOnes ?? 0)
     case .approvalRequested:
       let visitor = try visitor(item, at: event)
-      return .approvalRequested(
-        id, title, guest: Guest.ID(rawValue: visitor.id), named: visitor.name, with: visitor.plusOnes ?? 0)
+      return .approvalRequested(id, title, named(visitor), with: visitor.plusOnes ?? 0)
     case .eventReminder: return .eventReminder(id, title, start: try plan(of: event, zones: zones, now: now).startTime)
     case .friendRequest, .friendAccepted, .accountClaimed, .sessionRevoked, .invitationWithdrawn:
       throw AppError.invalidSeed("The notification \(item.id) is not about an event.")
     }
+  }
+
+  private func named(_ visitor: VisitorSeed) -> Notice.NamedGuest {
+    Notice.NamedGuest(id: Guest.ID(rawValue: visitor.id), name: visitor.name)
   }
 
   private func status(of guest: String, at event: EventSeed) throws -> Invitation.Status {

@@ -110,8 +110,8 @@ extension DemoSeed {
     // over.
     let eventID = Event.ID(rawValue: event.id)
     try await Event.partHosts(of: [eventID], in: change)
-    try await Invitation.leave(
-      where: "i.event_id = \(eventID) AND \(Event.hides("i.user_id", fromHostsOf: eventID))", by: .block, in: change)
+    try await Guest.leave(
+      invitees: "i.event_id = \(eventID) AND \(Event.hides("i.user_id", fromHostsOf: eventID))", by: .block, in: change)
   }
 
   /// Only for a new event. Guests who have left an existing one stay away, and others may have their places.

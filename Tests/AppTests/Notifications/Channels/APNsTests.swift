@@ -145,11 +145,12 @@ import Testing
   @Test func `the latest push about an invitation or about one guest's answer replaces the others`() throws {
     let (event, ana, ben) = (Event.ID.new(), User.ID.new(), User.ID.new())
     func person(_ id: User.ID) -> Person { Person(id: id, username: "a", displayName: "A", pictureURL: nil) }
+    func guest(_ id: User.ID) -> Notice.NamedGuest { Notice.NamedGuest(person(id)) }
     func id(_ notice: Notice) -> String? { Push(notice).collapseID }
     let invited = try #require(id(.eventInvited(event, "Picnic", by: person(ana))))
     #expect(id(.invitationWithdrawn(event, "Picnic")) == invited)
-    let answers = [Invitation.Status.going, .declined].map { id(.invitationAnswered(event, "P", by: person(ana), $0)) }
-    #expect(answers[0] == answers[1] && answers[0] != id(.invitationAnswered(event, "P", by: person(ben), .going)))
+    let answers = [Invitation.Status.going, .declined].map { id(.guestAnswered(event, "P", guest(ana), $0)) }
+    #expect(answers[0] == answers[1] && answers[0] != id(.guestAnswered(event, "P", guest(ben), .going)))
     // Apple accepts 64 bytes.
     for id in [invited, try #require(answers[0])] { #expect(id.utf8.count <= 64, "\(id)") }
   }
