@@ -79,7 +79,8 @@ extension Event {
     guard try isGuest || facts["is_friend"] else { throw AppError.proposalNotFound }
     guard try facts["others"] < maximumCoHosts else { throw AppError.tooManyHosts }
     let leaving = isGuest ? hidden + [user] : hidden
-    // All leave in one step, so that no free place goes to a guest who is about to leave.
+    // All leave in one step, so that no free place goes to a guest who is about to leave. If a block may have freed one,
+    // hosts are not notified.
     try await Guest.leave(
       invitees: leaving.isEmpty ? nil : "i.event_id = \(id) AND i.user_id = ANY(\(leaving))",
       visitors: "v.event_id = \(id) AND \(Visitor.isProposed(to: "SELECT \(user) UNION ALL \(hiding)"))",

@@ -80,11 +80,8 @@ struct Proposal: Sendable {
 
   /// Locks the event of a proposal.
   static func lock(_ event: Event.ID, in change: Change) async throws -> Row {
-    do {
-      return try await Visitor.lock(event, in: change)
-    } catch let error as AppError where error == .visitorNotFound {
-      throw AppError.proposalNotFound
-    }
+    guard let row = try await change.first(Event.Places.locking(event)) else { throw AppError.proposalNotFound }
+    return row
   }
 
   static func accept(

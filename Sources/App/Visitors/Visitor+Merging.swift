@@ -100,28 +100,20 @@ extension Visitor {
   /// be a guest: the visitor is removed.
   static func merge(_ id: Guest.ID, at event: Event.ID, into user: User.ID, in change: Change) async throws {
     guard let found = try await find(id, at: event, of: user, isProposed: false, in: change) else { return }
-    guard found.isOwner else {
-      // The account is gone, or has another address by now.
-      return try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
-    }
-    guard found.mayBeGuest else {
-      return try await Guest.leave(visitors: "v.id = \(id)", by: found.isHidden ? .block : .visitor, in: change)
-    }
     let party = found.visitor.party
-    if let own = found.own?.party, own.status != .invited, own != party {
-      // An event that no longer changes takes no decision.
-      guard found.phase.isCurrent else {
-        return try await Guest.leave(visitors: "v.id = \(id)", by: .visitor, in: change)
-      }
+    switch found.outcome {
+    case .released:
+      try change.write("UPDATE visitors SET merges_into = NULL WHERE id = \(id) AND merges_into = \(user)")
+    case .removed(let cause): try await Guest.leave(visitors: "v.id = \(id)", by: cause, in: change)
+    case .proposed:
       try change.write("UPDATE visitors SET proposed_at = clock_timestamp() WHERE id = \(id)")
-      return change.notify(
-        user,
-        about: .answerProposed(
-          event, found.title, Proposal.ID(rawValue: id.rawValue), party.status,
-          with: party.plusOnes))
+      let proposal = Proposal.ID(rawValue: id.rawValue)
+      change.notify(
+        user, about: .answerProposed(event, found.title, proposal, party.status, with: party.plusOnes))
+    case .merged:
+      try await found.merge(in: change)
+      change.notify(user, about: .answerMerged(event, found.title, party.status, with: party.plusOnes))
     }
-    try await found.merge(in: change)
-    change.notify(user, about: .answerMerged(event, found.title, party.status, with: party.plusOnes))
   }
 
   /// Makes a proposed answer the account's own, on behalf of the account. The hosts are notified.
@@ -168,6 +160,22 @@ extension Visitor {
     let title: String
     let phase: Event.Phase
 
+    /// The end of a marked visitor.
+    enum Outcome {
+      /// The account is gone, or has another address by now.
+      case released
+      case removed(Guest.Cause)
+      case proposed, merged
+    }
+
+    var outcome: Outcome {
+      if !isOwner { return .released }
+      if !mayBeGuest { return .removed(isHidden ? .block : .visitor) }
+      guard let own = own?.party, own.status != .invited, own != visitor.party else { return .merged }
+      // An event that no longer changes takes no decision.
+      return phase.isCurrent ? .proposed : .removed(.visitor)
+    }
+
     /// Gives the visitor's answer to the account, and removes the visitor. The places of both are counted until then, so
     /// nothing is oversold. If both wait in the line, the earlier place stays.
     func merge(in change: Change) async throws {
@@ -205,13 +213,7 @@ extension Visitor {
     // As for joining through a link: no names change meanwhile, and no block comes between the user and a host.
     let expected: [User.ID] = try await change.rows(Event.hosts(of: event)).map { try $0["user_id"] }
     let locked = try await change.lock(users: expected + [user], for: .share)
-    guard
-      let eventRow = try await change.first(
-        """
-        SELECT title, \(Event.Phase.columns) FROM events WHERE id = \(event)
-        FOR NO KEY UPDATE
-        """)
-    else { return nil }
+    guard let eventRow = try await change.first(Event.Places.locking(event)) else { return nil }
     let rows = try await change.pipeline(
       """
       SELECT \(columns), v.answered_at, u.id IS NOT NULL AS is_owner
