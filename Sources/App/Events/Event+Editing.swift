@@ -35,11 +35,9 @@ extension Event {
       """)
     change.touch(.events, ofUsersIn: hosts(of: id))
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
-    change.notify(
-      usersIn: participants(in: id), about: .eventUpdated(id, new.title, differences, by: host))
-    if try row["visitor_count"] > 0 {
-      change.mail(.visitors(.updated, at: id, fields: differences.map(\.field)))
-    }
+    try announce(
+      .eventUpdated(id, new.title, differences, by: host), mailing: .updated, fields: differences.map(\.field), to: id,
+      row, in: change)
     // While an event is over, no guest is promoted. Postponing it can make it open again.
     if new.capacity != old.capacity || new.liveUntil > old.liveUntil {
       try await Guest.promoteWaiting(at: [id], by: .user(host), in: change)
@@ -65,9 +63,7 @@ extension Event {
       """)
     change.touch(.events, ofUsersIn: hosts(of: id))
     change.touch(.events, .invitations, ofUsersIn: Invitation.guests(of: id))
-    change.notify(
-      usersIn: participants(in: id), about: .eventCancelled(id, try row["title"], by: creator))
-    if try row["visitor_count"] > 0 { change.mail(.visitors(.cancelled, at: id)) }
+    try announce(.eventCancelled(id, try row["title"], by: creator), mailing: .cancelled, to: id, row, in: change)
     try await Proposal.forgetNotices(about: [id], in: change)
   }
 

@@ -47,16 +47,6 @@ struct Visitor: Sendable {
     party.answer == answer && (plusOnes ?? party.plusOnes) == party.plusOnes
   }
 
-  /// The event of a visitor.
-  ///
-  /// - Throws: ``AppError/visitorNotFound``
-  static func event(of token: VisitorTokens.PageToken, in database: some Querying) async throws -> Event.ID {
-    let event: Event.ID? = try await database.value(
-      "SELECT event_id FROM visitors WHERE id = \(token.id) AND kid = \(token.kid)")
-    guard let event else { throw AppError.visitorNotFound }
-    return event
-  }
-
   /// A visitor whose event's row is locked.
   static func find(_ id: Guest.ID, of event: Event.ID, in change: Change) async throws -> Visitor {
     let row = try await change.first(
