@@ -206,6 +206,28 @@ import Testing
     }
   }
 
+  @Test func `a free place does not go to the proposed answer of the guest who is removed`() async throws {
+    try await run { scene in
+      let (app, ana, zoe) = (scene.app, scene.ana, scene.zoe)
+      let (ben, cleo) = (try await app.signUp("ben"), try await app.signUp("cleo"))
+      for friend in [ben, cleo] { try await app.befriend(ana, friend) }
+      let event = try await ana.createEvent("Sail", inviting: [zoe, cleo], capacity: 1)["id"].string ?? ""
+      try await ana.addHost(ben, to: event)
+      try await zoe.answer("going", to: event)
+      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
+      let visit = try await app.confirmedVisit(link.token, "going", email: "zoe@example.com")
+      try await cleo.answer("going", to: event)
+      while try await Visitor.mergeMarked(in: app.service, logger: .quiet) > 0 {}
+      #expect(try await visit.state == "waitlisted 0")
+      try await app.takeNotifications()
+      try await ana.withdraw(zoe, from: event)
+      // Both leave before the place is given on, so the other host reads of no one but Cleo.
+      let told = try await app.takeNotifications().filter { $0.type == "waitlist-promoted" && $0.recipient == ben.id }
+      #expect(told.map(\.payload["userId"].string) == [cleo.id])
+      #expect(try await cleo.get("events/\(event)")["myStatus"].string == "going")
+    }
+  }
+
   @Test func `an acceptance that is repeated after its response was forgotten gets the event as it is`() async throws {
     try await run { scene in
       let (app, ana, zoe, event) = (scene.app, scene.ana, scene.zoe, scene.event)
