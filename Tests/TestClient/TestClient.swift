@@ -6,6 +6,7 @@ import MusterKit
 ///     test-client calls URL TOKENS COUNT           makes calls at once
 ///     test-client writes URL TOKENS FOLDER FIRST   performs numbered writes on a store until it is killed
 ///     test-client again URL TOKENS FOLDER          sends again what was refused, and waits until it is sent
+///     test-client full URL TOKENS FOLDER           performs writes with and without room on the disk
 ///     test-client settle URL TOKENS FOLDER         sends what the store has not sent
 ///
 /// TOKENS is the file with the tokens of a user who is logged in, FOLDER the store's.
@@ -22,6 +23,7 @@ import MusterKit
       case "calls": try await call(client, times: Int(arguments[3]) ?? 0)
       case "writes": try await write(try MusterStore(client: client, folder: URL(filePath: arguments[3])), from: last)
       case "again": try await sendAgain(try MusterStore(client: client, folder: URL(filePath: arguments[3])))
+      case "full": try await fill(client, try MusterStore(client: client, folder: URL(filePath: arguments[3])))
       case "settle": try await settle(try MusterStore(client: client, folder: URL(filePath: arguments[3])))
       default: end("usage: see the source")
       }
@@ -46,10 +48,7 @@ import MusterKit
     for number in first... {
       if number.isMultiple(of: 3) {
         event = Event.ID()
-        let start = Date(timeIntervalSince1970: 1_900_000_000)
-        let draft = EventDraft(
-          title: "Event \(number)", startTime: start, timeZone: TimeZone(identifier: "Europe/Berlin") ?? .gmt)
-        try await store.perform(.createEvent(draft, temporaryID: event))
+        try await store.perform(.createEvent(draft("Event \(number)"), temporaryID: event))
       } else if number % 3 == 1, first < number {
         try await store.perform(.editEvent(event, applying: EventEdit(note: .set("Note \(number)"))))
       } else {
@@ -58,6 +57,43 @@ import MusterKit
       say("performed \(number)")
       try await Task.sleep(for: .milliseconds(.random(in: 0...20)))
     }
+  }
+
+  private static func draft(_ title: String) -> EventDraft {
+    let start = Date(timeIntervalSince1970: 1_900_000_000)
+    return EventDraft(title: title, startTime: start, timeZone: TimeZone(identifier: "Europe/Berlin") ?? .gmt)
+  }
+
+  /// First, this process may write no bytes to files, as on a full disk.
+  private static func fill(_ client: MusterClient, _ store: MusterStore) async throws {
+    try await store.refresh()
+    // Without this, the system would end the process.
+    signal(SIGXFSZ, SIG_IGN)
+    limitFiles(to: 0)
+    do {
+      try await store.perform(.createEvent(draft("Lost")))
+    } catch StoreError.disk {
+      say("disk")
+    }
+    _ = try await client.events.create(draft("Direct"))
+    try await refreshAndSay(store)
+    limitFiles(to: RLIM_INFINITY)
+    try await store.perform(.createEvent(draft("Later")))
+    try await refreshAndSay(store)
+  }
+
+  private static func refreshAndSay(_ store: MusterStore) async throws {
+    try await store.refresh()
+    var error = "no error"
+    if let last = store.lastError {
+      error = if case .disk = last as? StoreError { "disk" } else { "\(last)" }
+    }
+    say("events \(store.events.items.count), \(error)")
+  }
+
+  private static func limitFiles(to bytes: rlim_t) {
+    var limit = rlimit(rlim_cur: bytes, rlim_max: RLIM_INFINITY)
+    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
   }
 
   /// As if the user chose this for each refusal.

@@ -19,6 +19,10 @@ public final class Outbox {
   @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
   /// The new writes for refused ones that were sent again. The keys are the ids of the refused writes.
   @ObservationIgnored private var sentAgain: [OutboxRecord.ID: PendingWrite] = [:]
+  /// Records whose files are older, because the disk was full.
+  @ObservationIgnored private var unwritten: Set<OutboxRecord.ID> = []
+  /// Why they are.
+  @ObservationIgnored private(set) var diskError: StoreError?
   /// Writes the file of the newest write, after those of the earlier ones, so that writes keep their order.
   @ObservationIgnored private var saving: Task<Int, any Error>?
 
@@ -123,10 +127,28 @@ extension Outbox {
   func move(_ record: OutboxRecord, to state: OutboxRecord.State) async {
     var moved = records.first { $0.id == record.id } ?? record
     moved.state = state
-    // If the disk is full, the write is sent again after a crash, with the same key.
-    try? await files.replace(moved)
+    await save(moved)
     change(record.id) { $0.state = state }
     show()
+  }
+
+  /// Writes a record's file. If the disk is full, ``reload()`` writes it later. If the app ends before that, the write
+  /// is sent again.
+  private func save(_ record: OutboxRecord) async {
+    do {
+      try await files.replace(record)
+      unwritten.remove(record.id)
+    } catch {
+      unwritten.insert(record.id)
+      diskError = error as? StoreError ?? .disk("\(error)")
+    }
+  }
+
+  /// Writes what did not reach the disk before.
+  private func saveUnwritten() async {
+    for record in records where unwritten.contains(record.id) { await save(record) }
+    unwritten.formIntersection(records.map(\.id))
+    if unwritten.isEmpty { diskError = nil }
   }
 
   /// Notes that a request with the write is about to be sent: on the disk first.
@@ -162,7 +184,7 @@ extension Outbox {
       }
       var kept = record
       kept.state = .settled(id: identity.real)
-      try? await files.replace(kept)
+      await save(kept)
     }
   }
 
@@ -211,12 +233,15 @@ extension Outbox {
   ///
   /// - Returns: the writes that another process has moved: the lists may not show their effects yet.
   func reload() async -> [OutboxRecord] {
+    await saveUnwritten()
     let known = Set(records.map(\.id)).subtracting(unsaved)
     guard let stored = await files.contents() else { return [] }
     var moved: [OutboxRecord] = []
     records = records.compactMap { record in
       // Records that were added while the files were read stay, and so do files that cannot be read now.
-      guard known.contains(record.id), !stored.unreadable.contains(record.id) else { return record }
+      guard known.contains(record.id), !stored.unreadable.contains(record.id), !unwritten.contains(record.id) else {
+        return record
+      }
       let new = Self.next(record, stored: stored.records[record.id])
       if let new, new.state != record.state { moved.append(new) }
       return new

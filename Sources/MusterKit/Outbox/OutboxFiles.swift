@@ -2,7 +2,7 @@ import Foundation
 
 /// The files of the outbox: one for each write, named by its place in the order. Several processes may share them.
 struct OutboxFiles: Sendable {
-  private static let subfolder = "outbox"
+  static let subfolder = "outbox"
   private static let digits = 12
 
   let folder: StoreFolder
@@ -32,6 +32,21 @@ struct OutboxFiles: Sendable {
       }
     }
     return contents
+  }
+
+  /// Whether a user's folder has writes that were not sent, or refusals. Files that cannot be read count.
+  static func haveUnsentWrites(in userFolder: URL) -> Bool {
+    let folder = userFolder.appendingPathComponent(subfolder)
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    return names.contains { name in
+      guard id(in: name) != nil else { return false }
+      let file = try? Data(contentsOf: folder.appendingPathComponent(name))
+      guard let record = file.flatMap({ try? JSONDecoder().decode(OutboxRecord.self, from: $0) }) else { return true }
+      switch record.state {
+      case .waiting, .refused: return true
+      case .sent, .settled: return false
+      }
+    }
   }
 
   private func write(_ record: OutboxRecord) throws {

@@ -38,7 +38,8 @@ public final class MusterStore {
   /// user logs in again.
   public private(set) var isLoggedOut = false
   /// The error of the last attempt to send pending writes or validate lists: a ``MusterError`` or a ``StoreError``. Nil
-  /// after a success.
+  /// after a success. ``StoreError/disk(_:)`` after a success whose result could not be written to the disk: the lists
+  /// are right, but the next launch shows older ones.
   public private(set) var lastError: (any Error)?
 
   @ObservationIgnored let client: MusterClient
@@ -60,6 +61,8 @@ public final class MusterStore {
   @ObservationIgnored private var passes = Passes()
   @ObservationIgnored private(set) var life = StoreLife()
   @ObservationIgnored private(set) var isForgotten = false
+  /// Why copies could not be written to the disk.
+  @ObservationIgnored private var copiesError: StoreError?
   @ObservationIgnored private var loading: Task<Void, Never>?
   @ObservationIgnored private let arrived = Arrivals()
   @ObservationIgnored private let silence: Silence
@@ -68,19 +71,24 @@ public final class MusterStore {
 
   /// Opens a user's folder, and begins to read the copies.
   ///
+  /// If another user's data is there, the copies are deleted, and unsent writes stay: see
+  /// ``usersWithUnsentWrites(in:)``.
+  ///
   /// - Parameters:
   ///   - client: of a user who is logged in.
   ///   - folder: where the store keeps its folder `MusterStore`, for example Application Support or the container of an
-  ///     app group. If another user's data is there, it is deleted.
-  /// - Throws: ``MusterError/loggedOut``, ``MusterError/tokensUnavailable(_:)``, ``StoreError/disk(_:)``, or an error
-  ///   of Foundation.
+  ///     app group.
+  /// - Throws: ``MusterError/loggedOut``, ``MusterError/tokensUnavailable(_:)``, ``StoreError/disk(_:)``
   public convenience init(client: MusterClient, folder: URL) throws {
     try self.init(client: client, folder: folder, timing: StoreTiming())
   }
 
-  init(client: MusterClient, folder: URL, timing: StoreTiming) throws {
+  init(
+    client: MusterClient, folder: URL, timing: StoreTiming,
+    writeFile: @escaping StoreFolder.WriteFile = StoreFolder.writeFile
+  ) throws {
     guard let user = try client.cache.caller.credentials.stored()?.user else { throw MusterError.loggedOut }
-    let folder = try StoreFolder(in: folder, user: user)
+    let folder = try StoreFolder(in: folder, user: user, writeFile: writeFile)
     self.client = client
     self.folder = folder
     self.timing = timing
@@ -100,10 +108,13 @@ public final class MusterStore {
   /// Resolves when the lists show the copies on the disk. The store begins to read them when it is made.
   public func load() async { await loading?.value }
 
-  /// Takes a write: the lists show it immediately, it is saved when this returns, and it is sent as soon as possible.
-  /// If the service refuses it, the lists no longer show it, and ``Outbox/refusals`` says why.
+  /// Takes a write: the lists show it immediately, and it is saved when this returns. A store that runs, after
+  /// ``start()``, then sends it as soon as there is a network. One that does not run sends it with the next
+  /// ``refresh()``: an extension that performs a write and ends leaves it to the app. If the service refuses it, the
+  /// lists no longer show it, and ``Outbox/refusals`` says why.
   ///
-  /// - Throws: ``StoreError``, or ``MusterError/loggedOut`` if another user has logged in. The write is then gone.
+  /// - Throws: ``StoreError``, such as ``StoreError/disk(_:)`` if the disk is full; ``MusterError/loggedOut`` if another
+  ///   user has logged in. The write is then gone.
   @discardableResult
   public func perform(_ write: Write) async throws -> PendingWrite { try await perform(write, replacing: nil) }
 
@@ -153,9 +164,10 @@ public final class MusterStore {
     try await catchUp([collection])
   }
 
-  /// Deletes all copies, the outbox and the refusals, and stops. Call it when the user logs out. Then drop this store.
+  /// Deletes all copies, the outbox and the refusals, and stops. Call it when the user logs out or deletes the account.
+  /// Ask first if ``outbox`` has pending writes: they are lost. Then drop this store.
   ///
-  /// - Throws: ``StoreError/disk(_:)``, or an error of Foundation
+  /// - Throws: ``StoreError/disk(_:)``
   public func forgetEverything() async throws {
     isForgotten = true
     stop()
@@ -166,6 +178,26 @@ public final class MusterStore {
     outbox.forget()
     publish()
     try await copies.erase()
+  }
+}
+
+/// Users who have used a folder before.
+extension MusterStore {
+  /// The users whose unsent writes or refusals are in a folder. Another user's login leaves them there: they are sent
+  /// when their user logs in again. Ask the new user of a phone whether to delete them.
+  ///
+  /// - Parameter folder: as for ``init(client:folder:)``.
+  /// - Throws: ``StoreError/disk(_:)``
+  public nonisolated static func usersWithUnsentWrites(in folder: URL) throws -> [User.ID] {
+    try StoreFolder.usersWithUnsentWrites(in: folder)
+  }
+
+  /// Deletes everything that a folder has of a user, unsent writes included. If a store of that user is open, call its
+  /// ``forgetEverything()`` instead.
+  ///
+  /// - Throws: ``StoreError/disk(_:)``
+  public nonisolated static func forgetEverything(of user: User.ID, in folder: URL) async throws {
+    try StoreFolder.erase(user, in: folder)
   }
 }
 
@@ -269,6 +301,7 @@ extension MusterStore {
         if let failure { throw failure }
       }
       note(nil)
+      lastError = outbox.diskError ?? copiesError
     } catch {
       if Task.isCancelled { throw Passes.Cut() }
       note(error)
@@ -279,6 +312,7 @@ extension MusterStore {
   private func validate(_ collections: Set<CacheCollection>) async throws {
     let mark = invalidations.mark
     let result = await copies.validate(collections, lengths: lengths)
+    copiesError = result.diskError
     // Before the writes that the lists prove are no longer shown as pending.
     if collections.contains(.events) { await refreshOpenedEvents() }
     guard !isForgotten else { throw MusterError.loggedOut }

@@ -2,10 +2,18 @@ import Dispatch
 import Foundation
 
 /// The folder with one user's data: copies, proofs and the outbox. Files are replaced atomically. When a write
-/// returns, it outlives the end of the process.
+/// returns, it outlives the end of the process. Errors are ``StoreError/disk(_:)``.
 ///
 /// After ``erase()``, writes of requests that are still under way do nothing, so that nothing of the user comes back.
 final class StoreFolder: Sendable {
+  /// Writes bytes to a new file. They are on the disk when it returns.
+  typealias WriteFile = @Sendable (Data, FileHandle) throws -> Void
+
+  static let writeFile: WriteFile = { data, file in
+    try file.write(contentsOf: data)
+    try file.synchronize()
+  }
+
   /// A folder of its own, so that nothing of the app is deleted with it.
   private static let name = "MusterStore"
   private static let suffix = ".new"
@@ -15,18 +23,57 @@ final class StoreFolder: Sendable {
   let url: URL
   let user: User.ID
   private let isErased = Guarded(false)
+  private let writeFile: WriteFile
 
-  /// Opens the user's folder in `MusterStore`, or creates it. Deletes everything else in `MusterStore`: what another
-  /// process still writes for an earlier user then fails, because that user's folder is gone.
-  init(in folder: URL, user: User.ID) throws {
-    let all = folder.appendingPathComponent(Self.name)
+  /// Opens the user's folder in `MusterStore`, or creates it. Deletes the copies of other users, and the folders of
+  /// those who have no unsent writes: what another process still writes for such a user then fails.
+  init(in folder: URL, user: User.ID, writeFile: @escaping WriteFile = StoreFolder.writeFile) throws {
+    let all = Self.all(in: folder)
     url = all.appendingPathComponent(user.wire)
     self.user = user
+    self.writeFile = writeFile
     try Self.create(url)
-    for name in try FileManager.default.contentsOfDirectory(atPath: all.path) where name != user.wire {
-      try FileManager.default.removeItem(at: all.appendingPathComponent(name))
+    for name in try Self.contents(of: all) where name != user.wire {
+      try Self.dropCopies(in: all.appendingPathComponent(name))
     }
     removeUnfinished()
+  }
+
+  private static func all(in folder: URL) -> URL { folder.appendingPathComponent(name) }
+
+  /// Deletes everything in a user's folder but unsent writes.
+  private static func dropCopies(in folder: URL) throws {
+    try onDisk(folder) {
+      guard OutboxFiles.haveUnsentWrites(in: folder) else { return try FileManager.default.removeItem(at: folder) }
+      for name in try contents(of: folder) where name != OutboxFiles.subfolder {
+        try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+      }
+    }
+  }
+
+  /// The users with unsent writes or refusals.
+  static func usersWithUnsentWrites(in folder: URL) throws -> [User.ID] {
+    let all = all(in: folder)
+    guard FileManager.default.fileExists(atPath: all.path) else { return [] }
+    return try contents(of: all).sorted().compactMap { name in
+      guard let user = User.ID(name), OutboxFiles.haveUnsentWrites(in: all.appendingPathComponent(name)) else {
+        return nil
+      }
+      return user
+    }
+  }
+
+  /// Deletes everything of a user.
+  static func erase(_ user: User.ID, in folder: URL) throws {
+    checkThread()
+    try erase(all(in: folder).appendingPathComponent(user.wire))
+  }
+
+  private static func erase(_ url: URL) throws {
+    guard FileManager.default.fileExists(atPath: url.path) else { return }
+    try onDisk(url) { try FileManager.default.removeItem(at: url) }
+    // Stays if another user's folder is in it.
+    rmdir(url.deletingLastPathComponent().path)
   }
 
   /// - Returns: nil if there is no such file, or if it cannot be read.
@@ -44,11 +91,20 @@ final class StoreFolder: Sendable {
   ///
   /// - Throws: ``StoreError/disk(_:)``
   func names(in subfolder: String) throws -> [String] {
+    try Self.contents(of: file(subfolder)).filter { !$0.hasSuffix(Self.suffix) }
+  }
+
+  private static func contents(of folder: URL) throws -> [String] {
+    try onDisk(folder) { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
+  }
+
+  private static func onDisk<Result>(_ url: URL, _ body: () throws -> Result) throws -> Result {
     do {
-      return try FileManager.default.contentsOfDirectory(atPath: file(subfolder).path)
-        .filter { !$0.hasSuffix(Self.suffix) }
+      return try body()
+    } catch let error as StoreError {
+      throw error
     } catch {
-      throw StoreError.disk("\(file(subfolder).path): \(error.localizedDescription)")
+      throw StoreError.disk("\(url.path): \(error.localizedDescription)")
     }
   }
 
@@ -60,7 +116,7 @@ final class StoreFolder: Sendable {
       let target = file(name)
       let new = target.appendingPathExtension(UUID().wire + Self.suffix)
       do {
-        try Self.writeThrough(data, to: new)
+        try writeThrough(data, to: new)
         guard rename(new.path, target.path) == 0 else { throw StoreError.disk(Self.reason(target)) }
       } catch {
         unlink(new.path)
@@ -87,10 +143,7 @@ final class StoreFolder: Sendable {
     Self.checkThread()
     try isErased.withLock { isErased in
       isErased = true
-      guard FileManager.default.fileExists(atPath: url.path) else { return }
-      try FileManager.default.removeItem(at: url)
-      // Stays if another user's folder is in it by now.
-      rmdir(url.deletingLastPathComponent().path)
+      try Self.erase(url)
     }
   }
 
@@ -110,17 +163,17 @@ final class StoreFolder: Sendable {
   }
 
   private static func create(_ url: URL) throws {
-    try FileManager.default.createDirectory(
-      at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    try onDisk(url) {
+      try FileManager.default.createDirectory(
+        at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
   }
 
-  private static func writeThrough(_ data: Data, to file: URL) throws {
+  private func writeThrough(_ data: Data, to file: URL) throws {
     let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw StoreError.disk(reason(file)) }
+    guard descriptor >= 0 else { throw StoreError.disk(Self.reason(file)) }
     defer { close(descriptor) }
-    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
-    try handle.write(contentsOf: data)
-    try handle.synchronize()
+    try Self.onDisk(file) { try writeFile(data, FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)) }
   }
 
   private static func reason(_ file: URL) -> String { "\(file.path): \(String(cString: strerror(errno)))" }

@@ -13,6 +13,8 @@ actor StoredCopies {
     var proved: Set<CacheCollection> = []
     /// Why the other ones are not.
     var error: MusterError?
+    /// Why a copy could not be written to the disk. The lists are right all the same.
+    var diskError: StoreError?
   }
 
   private static let proofsName = "proofs.json"
@@ -22,6 +24,8 @@ actor StoredCopies {
   private let folder: StoreFolder
   private let now: @Sendable () -> Date
   private var copies: [CacheCollection: StoredCopy] = [:]
+  /// The copies whose files are older. An older file is right for its own stamp.
+  private var unsaved: Set<CacheCollection> = []
 
   init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
     self.client = client
@@ -61,7 +65,7 @@ actor StoredCopies {
     }
     for update in updates { finish(update, in: &result) }
     for collection in collections { result.statuses[collection] = copies[collection].map(CopyStatus.init) }
-    if !result.proved.isEmpty { saveProofs() }
+    save(in: &result)
     return result
   }
 
@@ -110,7 +114,7 @@ actor StoredCopies {
       result.proved.insert(collection)
     case .unknown:
       copies[collection] = nil
-      try? folder.remove(Self.name(of: collection))
+      unsaved.insert(collection)
       result.changed.insert(collection)
       result.proved.insert(collection)
     case .failed(let reason, let beginning):
@@ -123,8 +127,7 @@ actor StoredCopies {
     let old = copies[copy.collection]
     copies[copy.collection] = copy
     guard old?.stamp != copy.stamp || old?.entries != copy.entries || old?.nextCursor != copy.nextCursor else { return }
-    // If the disk is full, the older file stays: it is right for its own stamp.
-    if let file = try? copy.file(of: folder.user) { try? folder.write(file, to: Self.name(of: copy.collection)) }
+    unsaved.insert(copy.collection)
     guard old?.entries != copy.entries else { return }
     result.lists.set(copy.collection, to: copy)
     result.changed.insert(copy.collection)
@@ -140,10 +143,27 @@ actor StoredCopies {
     folder.read(Self.proofsName).flatMap { try? JSONDecoder().decode([CacheCollection: Proof].self, from: $0) } ?? [:]
   }
 
-  private func saveProofs() {
-    let proofs = copies.mapValues { Proof(stamp: $0.stamp, at: $0.provedAt) }
-    // Only the time that lists show would be lost.
-    if let file = try? JSONEncoder().encode(proofs) { try? folder.write(file, to: Self.proofsName) }
+  /// Writes what is not on the disk yet. What fails is written after the next validation.
+  private func save(in result: inout Result) {
+    for collection in unsaved {
+      do {
+        if let copy = copies[collection] {
+          try folder.write(try copy.file(of: folder.user), to: Self.name(of: collection))
+        } else {
+          try folder.remove(Self.name(of: collection))
+        }
+        unsaved.remove(collection)
+      } catch {
+        result.diskError = error as? StoreError ?? .disk("\(error)")
+      }
+    }
+    guard !result.proved.isEmpty else { return }
+    do {
+      let proofs = copies.mapValues { Proof(stamp: $0.stamp, at: $0.provedAt) }
+      try folder.write(try JSONEncoder().encode(proofs), to: Self.proofsName)
+    } catch {
+      result.diskError = error as? StoreError ?? .disk("\(error)")
+    }
   }
 
   private static func name(of collection: CacheCollection) -> String { "\(collection.rawValue).copy" }

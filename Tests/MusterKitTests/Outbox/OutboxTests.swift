@@ -221,7 +221,7 @@ import Testing
     }
   }
 
-  @Test func `another user never sees or sends what the earlier one left`() async throws {
+  @Test func `another user never sees or sends what the earlier one left, and does not delete it`() async throws {
     try await run { test, server in
       try await test.store.perform(.createEvent(draft))
       try await test.logIn(ScriptedServer.ben)
@@ -230,6 +230,23 @@ import Testing
       #expect(!test.store.events.isLoaded && test.store.events.items.isEmpty && test.store.outbox.pending.isEmpty)
       try await test.store.refresh()
       #expect(server.received(\.isWrite).isEmpty)
+      #expect(try MusterStore.usersWithUnsentWrites(in: test.folder) == [ScriptedServer.ana.id])
+
+      try await test.logIn(ScriptedServer.ana)
+      try await test.relaunch()
+      #expect(test.store.outbox.pending.count == 1)
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).count == 1 && test.store.outbox.pending.isEmpty)
+    }
+  }
+
+  @Test func `a store that was never started sends with the next refresh`() async throws {
+    try await run { test, server in
+      try await test.store.perform(.answer(.going, to: event.id))
+      for _ in 0..<20 { await Task.yield() }
+      #expect(server.received(\.isWrite).isEmpty && !test.store.life.isRunning)
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).count == 1 && test.store.outbox.pending.isEmpty)
     }
   }
 }

@@ -20,6 +20,42 @@ import Testing
     }
   }
 
+  @Test func `another user's unsent writes stay until the app deletes them, and copies do not`() async throws {
+    let url = FileManager.default.temporaryDirectory.appending(path: "muster-store-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: url) }
+    let states: [(user: Person, state: OutboxRecord.State, isUnsent: Bool)] = [
+      (ScriptedServer.ana, .waiting, true), (ScriptedServer.ben, .refused(.withoutSubject), true),
+      (ScriptedServer.cleo, .sent(id: nil), false),
+    ]
+    let records = states.map { _, state, _ in
+      OutboxRecord(
+        id: UUID(), sequence: 1, write: .editProfile(ProfileEdit(bio: .set("Hi."))), key: .random(),
+        createdAt: ScriptedServer.noon, state: state)
+    }
+    // All folders are made before the next user's login tidies them.
+    for (person, record) in zip(states.map(\.user), records) {
+      let folder = url.appending(path: "MusterStore/\(person.id.wire)")
+      try FileManager.default.createDirectory(
+        at: folder.appending(path: "outbox"), withIntermediateDirectories: true)
+      try Data("copy".utf8).write(to: folder.appending(path: "events.copy"))
+      try JSONEncoder().encode(record).write(to: folder.appending(path: "outbox/000000000001-\(record.id.wire).json"))
+    }
+    let dev: User.ID = ScriptedServer.id(4)
+    _ = try StoreFolder(in: url, user: dev)
+    #expect(try MusterStore.usersWithUnsentWrites(in: url) == [ScriptedServer.ana.id, ScriptedServer.ben.id])
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: url.path)
+    #expect(!paths.contains { $0.hasSuffix(".copy") || $0.contains(ScriptedServer.cleo.id.wire) })
+    // The same user logs in again.
+    let files = try OutboxFiles(StoreFolder(in: url, user: ScriptedServer.ana.id))
+    #expect(await files.contents()?.records == [records[0].id: records[0]])
+
+    try await MusterStore.forgetEverything(of: ScriptedServer.ana.id, in: url)
+    try await MusterStore.forgetEverything(of: ScriptedServer.cleo.id, in: url)
+    #expect(try MusterStore.usersWithUnsentWrites(in: url) == [ScriptedServer.ben.id])
+    try await MusterStore.forgetEverything(of: ScriptedServer.ben.id, in: url)
+    #expect(try MusterStore.usersWithUnsentWrites(in: url.appending(path: "none")) == [])
+  }
+
   @Test func `a late write for an earlier user does not reach the next one`() throws {
     try withFolder { url in
       let ana = try StoreFolder(in: url, user: ScriptedServer.ana.id)

@@ -10,6 +10,8 @@ import TestSupport
   let folder: URL
   /// Seconds that the clock of the stores is ahead.
   let ahead = Guarded<TimeInterval>(0)
+  /// Whether the disk has no room for another byte.
+  let isFull = Guarded(false)
   private let tokens: MemoryTokenStore
   private(set) var store: MusterStore
 
@@ -17,7 +19,7 @@ import TestSupport
     self.server = server
     self.folder = folder
     tokens = MemoryTokenStore(Self.tokens(of: ScriptedServer.ana.id))
-    store = try Self.open(server, folder, ahead, tokens)
+    store = try Self.open(server, folder, ahead, isFull, tokens)
   }
 
   /// Runs a test with a server that has ana's profile, and deletes the folder.
@@ -38,7 +40,7 @@ import TestSupport
 
   /// Opens a second store, as another process on the same folder does.
   func another() async throws -> MusterStore {
-    let store = try Self.open(server, folder, ahead, tokens)
+    let store = try Self.open(server, folder, ahead, isFull, tokens)
     await store.load()
     return store
   }
@@ -70,7 +72,8 @@ import TestSupport
   }
 
   private static func open(
-    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ tokens: MemoryTokenStore
+    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ isFull: Guarded<Bool>,
+    _ tokens: MemoryTokenStore
   ) throws -> MusterStore {
     guard let url = URL(string: "http://muster.test") else { throw Unexpected("no URL") }
     let client = MusterClient(baseURL: url, tokens: tokens, transport: server, retries: .never)
@@ -78,7 +81,19 @@ import TestSupport
     timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
     timing.firstRetry = 0.02
     timing.maximumRetry = 0.05
-    return try MusterStore(client: client, folder: folder, timing: timing)
+    return try MusterStore(
+      client: client, folder: folder, timing: timing, writeFile: StoreFolder.writing { isFull.withLock { $0 } })
+  }
+}
+
+extension StoreFolder {
+  /// Writes files, on a disk that is full at times: then half of a file fits.
+  static func writing(isFull: @escaping @Sendable () -> Bool) -> WriteFile {
+    { data, file in
+      guard isFull() else { return try writeFile(data, file) }
+      try file.write(contentsOf: data.prefix(data.count / 2))
+      throw POSIXError(.ENOSPC)
+    }
   }
 }
 
