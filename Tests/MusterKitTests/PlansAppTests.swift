@@ -181,19 +181,18 @@ import Testing
     let event = ScriptedServer.event(1)
     try server.set(.events, [event])
     let (account, _) = try await logIn()
-    let ahead = Guarded<TimeInterval>(0)
-    var timing = StoreTiming()
-    timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
-    let store = try MusterStore(client: account.client, folder: folder, timing: timing)
+    var store = try MusterStore(client: account.client, folder: folder)
     try await store.refresh()
-    let page = EventPage(event.id, in: store, client: account.client)
+    var page = EventPage(event.id, in: store, client: account.client)
     server.fail { $0.isWrite ? .loseResponse : .none }
     await page.answer(.going)
     await page.refresh()
     #expect(page.isPending && page.refusals.all.isEmpty)
 
     server.fail { _ in .none }
-    ahead.withLock { $0 = 86_400 }
+    server.pass(hours: 24)
+    store = try MusterStore(client: account.client, folder: folder)
+    page = EventPage(event.id, in: store, client: account.client)
     await page.refresh()
     let unknown = try #require(page.refusals.all.first)
     #expect(unknown.sentence.contains("did not confirm") && unknown.canBeSentAgain && !page.isPending)

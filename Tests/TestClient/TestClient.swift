@@ -77,7 +77,7 @@ import MusterKit
     }
     _ = try await client.events.create(draft("Direct"))
     try await refreshAndSay(store)
-    limitFiles(to: RLIM_INFINITY)
+    limitFiles(to: .max)
     try await store.perform(.createEvent(draft("Later")))
     try await refreshAndSay(store)
   }
@@ -92,7 +92,7 @@ import MusterKit
   }
 
   private static func limitFiles(to bytes: rlim_t) {
-    var limit = rlimit(rlim_cur: bytes, rlim_max: RLIM_INFINITY)
+    var limit = rlimit(rlim_cur: bytes, rlim_max: .max)
     setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
   }
 

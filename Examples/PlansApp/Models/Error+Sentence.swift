@@ -18,14 +18,13 @@ extension RefusedWrite {
   var sentence: String {
     switch reason {
     case .refused(let problem): problem.sentence
-    case .expired: "This could not be sent for a day. Is it still needed?"
     case .unknown: "This was sent, but the server did not confirm it. Please look whether it has happened."
     case .withoutSubject: "The event could not be created."
     }
   }
 
   /// Whether the same change may succeed now.
-  var canBeSentAgain: Bool { isUnknown || reason == .expired }
+  var canBeSentAgain: Bool { isUnknown }
 }
 
 extension Problem {

@@ -8,6 +8,8 @@ enum Outcome: Sendable {
   case foreign(status: Int, detail: String, retryAfter: Int?)
   /// No response arrived. The request may have had its effect.
   case lost(String)
+  /// The request did not leave the device.
+  case unsent(String)
 
   private static let shownBytes = 200
 
@@ -27,11 +29,12 @@ enum Outcome: Sendable {
   }
 
   init(failure error: any Error) {
-    if case MusterError.unreachable(let reason) = error {
-      self = .lost(reason)
-    } else {
-      self = .lost(error.localizedDescription)
-    }
+    self =
+      switch error {
+      case let error as UnsentRequest: .unsent(error.localizedDescription)
+      case MusterError.unreachable(let reason): .lost(reason)
+      default: .lost(error.localizedDescription)
+      }
   }
 
   /// Seconds that the response asks to wait.
@@ -39,7 +42,7 @@ enum Outcome: Sendable {
     switch self {
     case .problem(let problem): problem.retryAfter
     case .foreign(_, _, let seconds): seconds
-    case .success, .lost: nil
+    case .success, .lost, .unsent: nil
     }
   }
 
@@ -49,7 +52,7 @@ enum Outcome: Sendable {
     case .success: nil
     case .problem(let problem): .refused(problem)
     case .foreign(let status, let detail, _): .unexpectedResponse(status: status, detail: detail)
-    case .lost(let reason): .unreachable(reason)
+    case .lost(let reason), .unsent(let reason): .unreachable(reason)
     }
   }
 }
@@ -66,11 +69,22 @@ extension Outcome {
     .busy, .databaseUnavailable, .picturesUnavailable, .providerUnavailable, .stopping, .tooManyStreams,
   ]
 
+  /// Whether the request may have had its effect. A refusal says that it had none.
+  var mayHaveHappened: Bool {
+    switch self {
+    case .success, .lost, .foreign: true
+    case .unsent: false
+    case .problem(let problem):
+      problem.type == .requestRunning || (problem.status >= 500 && !Self.withoutEffect.contains(problem.type))
+    }
+  }
+
   /// Whether the same request may be sent again.
   func allowsRepeat(_ repeats: APICall.Repeats) -> Bool {
     switch (self, repeats) {
     case (.success, _), (_, .never): false
     case (.lost, let repeats): repeats == .always
+    case (.unsent, _): true
     case (.foreign(let status, _, _), let repeats): repeats == .always && Self.gatewayStatuses.contains(status)
     case (.problem(let problem), let repeats):
       switch problem.status {

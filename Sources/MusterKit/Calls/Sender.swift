@@ -17,6 +17,7 @@ struct Sender: Sendable {
   let baseURL: URL
   let transport: any Transport
   var retries: RetryPolicy
+  let serviceClock = ServiceClock()
 
   /// Sends a call and decodes the body of its response.
   func get<Value: Decodable>(_ call: APICall, _ credentials: Credentials?) async throws -> Value {
@@ -100,6 +101,7 @@ struct Sender: Sendable {
       Self.silence?.end()
       let isUnchanged = response.status == 304 && call.headers["If-None-Match"] != nil
       outcome = isUnchanged ? .success(response) : Outcome(response, expecting: call.route.success)
+      serviceClock.read(response, of: outcome)
     } catch {
       try Task.checkCancellation()
       outcome = Outcome(failure: error)
@@ -206,6 +208,9 @@ struct Interruption: Error {
     }
     return true
   }
+
+  /// Whether the request may have had its effect.
+  var mayHaveHappened: Bool { outcome?.mayHaveHappened ?? false }
 
   /// Whether a refresh or a wait may help.
   fileprivate var isWorthAnother: Bool {

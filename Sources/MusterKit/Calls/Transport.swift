@@ -2,14 +2,24 @@ import Foundation
 
 /// Carries requests to the service: ``URLSessionTransport`` in apps, others in previews and tests.
 ///
-/// Both calls throw only if no complete response arrived; the request may have had its effect. If the task is
-/// cancelled, they give up the request and throw `CancellationError`.
+/// Both calls throw only if no complete response arrived; the request may have had its effect, unless they throw
+/// ``UnsentRequest``. If the task is cancelled, they give up the request and throw `CancellationError`.
 public protocol Transport: Sendable {
   /// Sends a request and reads its whole response, whatever its status.
   func send(_ request: TransportRequest) async throws -> TransportResponse
 
   /// Sends a request and returns as soon as the head of the response is there.
   func open(_ request: TransportRequest) async throws -> TransportStream
+}
+
+/// A transport throws this if it is certain that no byte of the request has left the device. If in doubt, it throws
+/// another error.
+public struct UnsentRequest: Error, LocalizedError {
+  public let reason: any Error
+
+  public init(_ reason: any Error) { self.reason = reason }
+
+  public var errorDescription: String? { reason.localizedDescription }
 }
 
 /// A request, as the client gives it to its transport.

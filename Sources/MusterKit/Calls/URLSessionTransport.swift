@@ -114,6 +114,10 @@ private final class Exchange: Sendable {
     var received: Int64 = 0
     var end: Result<Void, any Error>?
     var reader: (wantsHead: Bool, continuation: CheckedContinuation<Step, Never>)?
+    #if !canImport(FoundationNetworking)
+      /// Whether each attempt has sent a part of the request. Nil until the metrics are there.
+      var attempts: [Bool]?
+    #endif
 
     mutating func step(wantsHead: Bool) -> Step? {
       if wantsHead, let head { return .head(head) }
@@ -210,8 +214,47 @@ private final class Exchange: Sendable {
   }
 
   func complete(_ error: (any Error)?) {
-    finish(error.map { .failure($0) } ?? .success(()))
+    guard let error else { return _ = finish(.success(())) }
+    finish(.failure(isUnsent(error) ? UnsentRequest(error) : error))
   }
+
+  #if canImport(FoundationNetworking)
+    /// The beginnings of libcurl's messages for attempts that found no address or no connection.
+    private static let unsentMessages = [
+      "Could not resolve host", "Failed to connect to", "Couldn't connect to server",
+    ]
+
+    /// On Linux, there are no metrics, and the code is not enough: a lost response also gets `cannotConnectToHost` if the
+    /// first of the host's addresses refused the connection. All other errors, such as those of TLS, may come before or
+    /// after the request.
+    private func isUnsent(_ error: any Error) -> Bool {
+      guard let error = error as? URLError, [.cannotConnectToHost, .cannotFindHost].contains(error.code) else {
+        return false
+      }
+      return Self.unsentMessages.contains { error.localizedDescription.hasPrefix($0) }
+    }
+  #else
+    /// Errors of tasks that found no network, no address or no connection.
+    private static let unsentCodes: Set<URLError.Code> = [
+      .notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive, .cannotFindHost,
+      .dnsLookupFailed, .cannotConnectToHost, .appTransportSecurityRequiresSecureConnection,
+    ]
+
+    /// The metrics come before the end of the task. Without them, the request counts as sent. An error alone does not
+    /// tell, such as that of TLS, which may come before or after the request.
+    private func isUnsent(_ error: any Error) -> Bool {
+      guard let attempts = state.withLock({ $0.attempts }) else { return false }
+      let isKnown = (error as? URLError).map { Self.unsentCodes.contains($0.code) } ?? false
+      return attempts.isEmpty ? isKnown : !attempts.contains(true)
+    }
+
+    func collect(_ metrics: URLSessionTaskMetrics) {
+      let attempts = metrics.transactionMetrics.map {
+        $0.requestStartDate != nil || $0.countOfRequestHeaderBytesSent > 0
+      }
+      state.withLock { $0.attempts = attempts }
+    }
+  #endif
 
   /// - Returns: whether this ended the exchange.
   @discardableResult
@@ -261,6 +304,14 @@ private final class Exchanges: NSObject, URLSessionDataDelegate {
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     exchange(of: dataTask)?.add(data)
   }
+
+  #if !canImport(FoundationNetworking)
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
+    ) {
+      exchange(of: task)?.collect(metrics)
+    }
+  #endif
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     let exchange = running.withLock { $0.removeValue(forKey: task.taskIdentifier) }

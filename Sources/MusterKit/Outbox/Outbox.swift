@@ -151,15 +151,26 @@ extension Outbox {
     if unwritten.isEmpty { diskError = nil }
   }
 
-  /// Notes that a request with the write is about to be sent: on the disk first.
+  /// Notes that a request with the write is about to be sent, or that none has left the device: on the disk first.
+  ///
+  /// - Parameter time: the service's, before the request; nil if no request has left the device.
+  /// - Throws: ``StoreError``
+  func noteAttempt(_ record: OutboxRecord, at time: Date?) async throws {
+    guard record.write.needsKey, var noted = records.first(where: { $0.id == record.id }), noted.attemptedAt != time
+    else { return }
+    noted.attemptedAt = time
+    try await files.replace(noted)
+    change(record.id) { $0.attemptedAt = time }
+  }
+
+  /// Gives a write another key, because the service knows the present one from a request with other words.
   ///
   /// - Throws: ``StoreError``
-  func noteAttempt(_ record: OutboxRecord) async throws {
-    guard record.isAttempted == false else { return }
-    var attempted = record
-    attempted.isAttempted = true
-    try await files.replace(attempted)
-    change(record.id) { $0.isAttempted = true }
+  func changeKey(of record: OutboxRecord) async throws {
+    guard var changed = records.first(where: { $0.id == record.id }) else { return }
+    changed.key = .random()
+    try await files.replace(changed)
+    change(record.id) { $0.key = changed.key }
   }
 
   /// Removes what the lists prove. A record with a temporary id stays for the writes that name it. Then call
@@ -272,7 +283,7 @@ extension Outbox {
       return stored
     }
     var new = record
-    if let stored, stored.isAttempted != false { new.isAttempted = stored.isAttempted }
+    if let stored { (new.attemptedAt, new.key) = (stored.attemptedAt, stored.key) }
     switch stored?.state {
     case .waiting: break
     case .sent(let id): new.state = .sent(id: id)

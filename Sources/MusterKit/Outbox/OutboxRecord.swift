@@ -18,11 +18,12 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   var sequence: Int
   let write: Write
   /// The same for each attempt, so that the write happens once.
-  let key: IdempotencyKey
+  var key: IdempotencyKey
   let createdAt: Date
   var state = State.waiting
-  /// Whether a request with this write may have been sent. Nil in files of an earlier version, which did not note it.
-  var isAttempted: Bool? = false
+  /// The service's time before the first request with this write that may have reached it without a response. Noted
+  /// only if the write ``Write/needsKey``.
+  var attemptedAt: Date?
   /// The refused write that the user sent again as this one. This one's file hides it. It is gone before this one is
   /// sent, and so never comes back.
   var replaces: ID?
@@ -31,9 +32,6 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   static func isBefore(_ one: OutboxRecord, _ other: OutboxRecord) -> Bool {
     (one.sequence, one.id.wire) < (other.sequence, other.id.wire)
   }
-
-  /// The reason to report once the write is too old to send.
-  var expiry: RefusedWrite.Reason { isAttempted == false ? .expired : .unknown }
 
   /// Whether the lists show the write as pending.
   var isUnsettled: Bool {
@@ -77,10 +75,9 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)
-    /// It could not be sent for 23 hours. It did not happen.
-    case expired
-    /// It was sent, no response arrived for 23 hours, and another attempt might make it happen twice. Perhaps it has
-    /// happened: the lists show what the service has.
+    /// It was sent, and no response arrived within a day. Perhaps it has happened: the lists show what the service has.
+    /// Another attempt might undo what another device has done since. Only writes without a state to compare with get
+    /// this reason, such as a block.
     case unknown
     /// It names an event or a request whose own write was refused. It did not happen.
     case withoutSubject

@@ -68,7 +68,7 @@ public final class PreviewTransport: Transport {
       return (response, state.world.takeNews(), Array(state.streams.values))
     }
     for event in events { for stream in streams { stream.yield(event) } }
-    return response
+    return response.dated()
   }
 
   public func open(_ request: TransportRequest) async throws -> TransportStream {
@@ -112,6 +112,13 @@ public final class PreviewTransport: Transport {
 }
 
 extension TransportResponse {
+  /// This response with the device's time, as that of the service.
+  fileprivate func dated() -> TransportResponse {
+    var dated = self
+    dated.headers["date"] = ServiceClock.text(.now)
+    return dated
+  }
+
   static func problem(_ problem: Problem) -> TransportResponse {
     let body = try? JSONEncoder.muster().encode(problem)
     var headers = ["content-type": "application/problem+json"]

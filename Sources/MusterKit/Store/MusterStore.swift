@@ -361,6 +361,8 @@ extension MusterStore {
   private static let maximumFailures = 5
   /// Seconds for which real ids are kept: longer than any write that needs them can wait.
   private static let identityLifetime: TimeInterval = 48 * 3600
+  /// Seconds by the service's clock. The service keeps keys for an hour more.
+  private static let keyLifetime: TimeInterval = 23 * 3600
   /// Seconds to wait for another process, which holds the lock for one request.
   private static let lockPatience: TimeInterval = 7
 
@@ -373,6 +375,8 @@ extension MusterStore {
     do {
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
+        // Once for each launch, at most.
+        if record.write.needsKey, !knowsServiceTime { _ = try await validate(record.write.collections) }
         try await send(record)
       }
       return nil
@@ -385,6 +389,8 @@ extension MusterStore {
       return error
     }
   }
+
+  private var knowsServiceTime: Bool { client.cache.caller.sender.serviceClock.now != nil }
 
   private func reloadOutbox() async {
     await outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
@@ -421,9 +427,10 @@ extension MusterStore {
       return
     }
     try await outbox.eraseReplaced(by: record)
-    if timing.isExpired(record.createdAt) { return await refuse(record, record.expiry) }
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
-    try await outbox.noteAttempt(record)
+    let serviceTime = client.cache.caller.sender.serviceClock.now
+    if isKeyForgotten(record, at: serviceTime) { return await refuse(record, .unknown) }
+    try await outbox.noteAttempt(record, at: record.attemptedAt ?? serviceTime ?? .distantPast)
     // From here on, the write may happen at any time.
     invalidations.add(record.write.collections)
     do {
@@ -435,7 +442,28 @@ extension MusterStore {
     } catch MusterError.refused(let problem) {
       guard let reason = reason(to: problem, of: record) else { throw MusterError.refused(problem) }
       await refuse(record, reason)
+    } catch {
+      // If this cannot be saved, the attempt counts.
+      if !Self.mayHaveHappened(after: error) { try? await outbox.noteAttempt(record, at: record.attemptedAt) }
+      throw error
     }
+  }
+
+  /// Whether a request may have had its effect that ended with an error. One that never left the phone had none.
+  private static func mayHaveHappened(after error: any Error) -> Bool {
+    switch error {
+    case let interruption as Interruption: interruption.mayHaveHappened
+    // There were no tokens for a request.
+    case MusterError.loggedOut, MusterError.tokensUnavailable: false
+    default: true
+    }
+  }
+
+  /// Whether a write was sent so long ago, by the service's clock, that the service may have forgotten its key.
+  private func isKeyForgotten(_ record: OutboxRecord, at serviceTime: Date?) -> Bool {
+    guard record.write.needsKey, let attempted = record.attemptedAt else { return false }
+    guard let serviceTime else { return true }
+    return serviceTime.timeIntervalSince(attempted) > Self.keyLifetime
   }
 
   /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves;
@@ -444,7 +472,7 @@ extension MusterStore {
     switch (problem.status, problem.type) {
     case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
     // An earlier version of the app has sent it, in other words.
-    case (_, .idempotencyKeyReused): return .unknown
+    case (_, .idempotencyKeyReused) where record.write.needsKey: return .unknown
     case (500..., _):
       failedAttempts[record.id, default: 0] += 1
       return failedAttempts[record.id, default: 0] < Self.maximumFailures ? nil : .refused(problem)

@@ -20,10 +20,6 @@ struct StoreTiming: Sendable {
   var requestSilence: TimeInterval = 5
   /// The maximum of the wait that the service asks for. A proxy may ask for days.
   var maximumHint: TimeInterval = 900
-  /// A write is sent again for this long after it was made. The service keeps keys for an hour more.
-  var writeLifetime: TimeInterval = 23 * 3600
-  /// How far a clock may go back without effect.
-  var clockMargin: TimeInterval = 300
   var now: @Sendable () -> Date = { Date() }
   var sleep: @Sendable (TimeInterval) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
   var random: @Sendable () -> Double = { Double.random(in: 0...1) }
@@ -39,11 +35,6 @@ struct StoreTiming: Sendable {
     let backoff = min(
       isOffline ? maximumOfflineRetry : maximumRetry, firstRetry * pow(2, Double(min(failures - 1, 20))))
     return min(maximumHint, TimeInterval(retryAfter ?? 0)) + backoff * (0.5 + 0.5 * random())
-  }
-
-  /// Whether a write may no longer be sent. It also expires if the clock was set back, because its age is then unknown.
-  func isExpired(_ createdAt: Date) -> Bool {
-    !(-clockMargin...writeLifetime).contains(now().timeIntervalSince(createdAt))
   }
 }
 

@@ -34,6 +34,7 @@ import Testing
   /// The repeats of each kind of call.
   private static let repeats: [(outcome: Outcome, always: Bool, ifNothingHappened: Bool)] = [
     (.lost(""), true, false),
+    (.unsent(""), true, true),
     (Outcome(.html(status: 502)), true, false),
     (Outcome(.html(status: 503)), true, false),
     (Outcome(.html(status: 504)), true, false),

@@ -58,7 +58,7 @@ import Testing
     for number in 1...Self.refusals {
       let record = OutboxRecord(
         id: UUID(), sequence: number, write: .createEvent(.planned(Self.title(number))), key: .random(),
-        createdAt: .now, state: .refused(.unknown), isAttempted: true)
+        createdAt: .now, state: .refused(.unknown), attemptedAt: .now)
       _ = try await files.enqueue(record)
     }
   }

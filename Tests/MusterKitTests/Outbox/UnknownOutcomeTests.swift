@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterKit
 
-/// Writes that can no longer be sent safely.
+/// Writes that were sent without a response, and that the service may have forgotten.
 @MainActor @Suite struct UnknownOutcomeTests {
   private let event = ScriptedServer.event(1)
   private let draft = EventDraft(
@@ -17,15 +17,65 @@ import Testing
     }
   }
 
-  @Test func `a write that was never sent for 23 hours did not happen`() async throws {
+  @Test(arguments: [0, 25, -25, 9000, -9000], [0.0, 22])
+  func `while the service knows its key, a write is sent again, whatever the phone's clock says`(
+    ahead: Double, hours: Double
+  ) async throws {
     try await run { test, server in
-      try await test.store.perform(.answer(.going, to: event.id))
-      test.ahead.withLock { $0 = 24 * 3600 }
+      server.fail { $0.isWrite ? .loseResponse : .none }
+      try await test.store.perform(.block(ScriptedServer.ben))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      test.ahead.withLock { $0 = ahead * 3600 }
+      server.pass(hours: hours)
       try await test.relaunch()
       try await test.store.refresh()
-      #expect(server.received(\.isWrite).isEmpty)
-      #expect(test.store.outbox.refusals.map(\.reason) == [.expired])
-      #expect(test.store.outbox.refusals.first?.isUnknown == false)
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(server.received(\.isWrite).count == 2 && server.state.withLock { $0.responses.count } == 1)
+    }
+  }
+
+  @Test func `attempts that did not reach the service do not make a write older`() async throws {
+    try await run { test, server in
+      let faults: [ScriptedServer.Fault] = [
+        .keep, .status(401, .sessionEnded), .status(429, .rateLimited), .status(503, .busy), .keep,
+      ]
+      for fault in faults {
+        server.fail { $0.isWrite ? fault : .none }
+        if test.store.outbox.pending.isEmpty { try await test.store.perform(.block(ScriptedServer.ben)) }
+        _ = await failure { try await test.store.refresh() }
+        try await test.logIn(ScriptedServer.ana)
+        server.pass(hours: 30)
+        try await test.relaunch()
+      }
+      server.fail { _ in .none }
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(server.received(\.isWrite).count == faults.count + 1)
+    }
+  }
+
+  /// Another device may have undone it since.
+  @Test(arguments: [
+    Write.endFriendship(with: ScriptedServer.ben.id), .block(ScriptedServer.ben), .unblock(ScriptedServer.ben.id),
+    .invite([ScriptedServer.ben.id], to: ScriptedServer.event(1).id),
+    .withdraw(Guest.ID(ScriptedServer.ben.id), from: ScriptedServer.event(1).id),
+  ])
+  func `what might undo a newer change is not sent again after a day, and the user learns of it`(write: Write)
+    async throws
+  {
+    try await run { test, server in
+      server.fail { $0.isWrite ? .loseRequest : .none }
+      try await test.store.perform(write)
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      server.pass(hours: 24)
+      try await test.relaunch()
+      let validations = server.received(\.isValidation).count
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).count == 1)
+      #expect(test.store.outbox.refusals.map(\.reason) == [.unknown] && test.store.outbox.pending.isEmpty)
+      #expect(test.store.events.isUpToDate && server.received(\.isValidation).count > validations)
     }
   }
 
@@ -35,7 +85,7 @@ import Testing
       try await test.store.perform(.createEvent(draft))
       _ = await failure { try await test.store.refresh() }
       server.fail { _ in .none }
-      test.ahead.withLock { $0 = 24 * 3600 }
+      server.pass(hours: 24)
       try await test.relaunch()
       try await test.store.refresh()
       let unknown = try #require(test.store.outbox.refusals.first)
@@ -64,7 +114,8 @@ import Testing
     try await test.store.perform(.createEvent(draft))
     _ = await failure { try await test.store.refresh() }
     server.fail { _ in .none }
-    test.ahead.withLock { $0 += 24 * 3600 }
+    server.pass(hours: 24)
+    try await test.relaunch()
     try await test.store.refresh()
     return try #require(test.store.outbox.refusals.first)
   }

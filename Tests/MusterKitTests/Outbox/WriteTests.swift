@@ -40,7 +40,7 @@ import Testing
   @Test(arguments: all) func `a write comes back from the disk as it was`(write: Write) throws {
     let reasons: [OutboxRecord.State] = [
       .waiting, .sent(id: nil), .sent(id: Self.uuid(9)), .settled(id: Self.uuid(9)),
-      .refused(.expired), .refused(.withoutSubject),
+      .refused(.unknown), .refused(.withoutSubject),
       .refused(.refused(Problem(type: .eventCancelled, title: "Conflict", status: 409, detail: "Too late."))),
     ]
     for state in reasons {

@@ -208,7 +208,6 @@ import Testing
   private static func name(of reason: RefusedWrite.Reason) -> String {
     switch reason {
     case .refused(let problem): problem.type.rawValue
-    case .expired: "expired"
     case .unknown: "unknown"
     case .withoutSubject: "without subject"
     }

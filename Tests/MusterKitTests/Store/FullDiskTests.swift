@@ -1,5 +1,4 @@
 import Foundation
-import MusterKit
 import TestSupport
 import Testing
 

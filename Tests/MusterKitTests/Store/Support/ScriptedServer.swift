@@ -7,6 +7,8 @@ import Foundation
 final class ScriptedServer: Transport {
   enum Fault: Sendable {
     case none
+    /// The request does not leave the phone.
+    case keep
     /// The request is lost.
     case loseRequest
     /// The request has its effect, and the response is lost.
@@ -42,7 +44,7 @@ final class ScriptedServer: Transport {
     var clock = 0
     var received: [Received] = []
     /// Responses by idempotency key.
-    var responses: [String: TransportResponse] = [:]
+    var responses: [String: (response: TransportResponse, at: Date)] = [:]
     var faults: @Sendable (Received) -> Fault = { _ in .none }
     /// Runs before a request is handled.
     var before: @Sendable (Received) -> Void = { _ in }
@@ -52,6 +54,8 @@ final class ScriptedServer: Transport {
     /// Where each stream began: its `Last-Event-ID`.
     var streamStarts: [String?] = []
     var isOffline = false
+    /// The server's time of day. Keys are forgotten after a day.
+    var time = ScriptedServer.noon
     /// The number of keys in a verdict.
     var keysLimit = 500
     /// The number of changed items in a response.
@@ -63,15 +67,22 @@ final class ScriptedServer: Transport {
   let state = Guarded(State())
 
   func send(_ request: TransportRequest) async throws -> TransportResponse {
+    var response = try await answer(request)
+    response.headers["date"] = response.headers["date"] ?? ServiceClock.text(state.withLock { $0.time })
+    return response
+  }
+
+  private func answer(_ request: TransportRequest) async throws -> TransportResponse {
     let received = Received(request)
     let (before, faults, after, isOffline) = state.withLock { state in
       state.received.append(received)
       return (state.before, state.faults, state.after, state.isOffline)
     }
-    if isOffline { throw Lost() }
+    if isOffline { throw UnsentRequest(Lost()) }
     before(received)
     switch faults(received) {
     case .none: break
+    case .keep: throw UnsentRequest(Lost())
     case .loseRequest: throw Lost()
     case .loseResponse:
       _ = try respond(to: received)
@@ -99,10 +110,14 @@ final class ScriptedServer: Transport {
   }
 
   private func respond(to request: Received) throws -> TransportResponse {
-    if let key = request.key, let response = state.withLock({ $0.responses[key] }) { return response }
-    let response = try state.withLock { try $0.respond(to: request) }
-    if let key = request.key, response.status < 300 { state.withLock { $0.responses[key] = response } }
-    return response
+    try state.withLock { state in
+      if let key = request.key, let first = state.responses[key], state.time < first.at.addingTimeInterval(86_400) {
+        return first.response
+      }
+      let response = try state.respond(to: request)
+      if let key = request.key, response.status < 300 { state.responses[key] = (response, state.time) }
+      return response
+    }
   }
 
   static func problem(_ status: Int, _ slug: Problem.Slug, retryAfter: Int? = nil) throws -> TransportResponse {
@@ -169,6 +184,9 @@ extension ScriptedServer {
   }
 
   func fail(_ faults: @escaping @Sendable (Received) -> Fault) { state.withLock { $0.faults = faults } }
+
+  /// Lets time pass on the server.
+  func pass(hours: Double) { state.withLock { $0.time += hours * 3600 } }
 
   func takeOffline(_ isOffline: Bool = true) { state.withLock { $0.isOffline = isOffline } }
 }
