@@ -56,6 +56,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case notLoaded
   /// The refusal was dismissed, or another process has sent the write again.
   case dismissed
+  /// The file of the write is damaged, and the write cannot be read. Dismiss it.
+  case damaged
   /// ``MusterStore/forgetEverything()`` was called. Make a new store after the next login.
   case forgotten
 }
@@ -67,6 +69,7 @@ extension StoreError: LocalizedError {
     case .locked: "Another process is sending changes."
     case .needsReauthentication: "This change needs a connection."
     case .notLoaded: "The list is not loaded yet."
+    case .damaged: "This change cannot be read any more."
     case .dismissed: "This change was dismissed or sent again before."
     case .forgotten: "You are logged out."
     }

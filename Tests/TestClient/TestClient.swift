@@ -116,7 +116,7 @@ import MusterKit
         try await Task.sleep(for: .milliseconds(20))
       }
     }
-    for refusal in store.outbox.refusals { say("refused \(refusal.write) \(refusal.reason)") }
+    for refusal in store.outbox.refusals { say("refused \(String(describing: refusal.write)) \(refusal.reason)") }
     say("pending \(store.outbox.pending.count)")
   }
 

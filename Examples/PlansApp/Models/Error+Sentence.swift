@@ -20,11 +20,12 @@ extension RefusedWrite {
     case .refused(let problem): problem.sentence
     case .unknown: "This was sent, but the server did not confirm it. Please look whether it has happened."
     case .withoutSubject: "The event could not be created."
+    case .damaged: "This could not be read from your phone any more. Please look whether it has happened."
     }
   }
 
   /// Whether the same change may succeed now.
-  var canBeSentAgain: Bool { isUnknown }
+  var canBeSentAgain: Bool { isUnknown && write != nil }
 }
 
 extension Problem {

@@ -7,11 +7,11 @@ import MusterKit
   /// The event of a page; nil for all changes.
   var subject: UUID?
 
-  var all: [RefusedWrite] { store.outbox.refusals.filter { subject == nil || $0.write.subject == subject } }
+  var all: [RefusedWrite] { store.outbox.refusals.filter { subject == nil || $0.write?.subject == subject } }
 
   /// The event that a change is about.
   func title(of refusal: RefusedWrite) -> String {
-    store.events.items.first { $0.id.rawValue == refusal.write.subject }?.title ?? "Your change"
+    store.events.items.first { $0.id.rawValue == refusal.write?.subject }?.title ?? "Your change"
   }
 
   /// Sends it as a new change. One with an unknown outcome may then happen twice.

@@ -23,7 +23,7 @@ extension CacheCollection {
     /// object.
     let key: [String]?
     /// Replaces the collection in lists by the items of a copy; nil removes it.
-    let set: @Sendable (inout Lists, StoredCopy?) -> Void
+    let set: @Sendable (inout Lists, StoredCopy?) -> UndecodableItems?
     /// Replaces the collection in lists by that of other lists.
     let take: @Sendable (inout Lists, Lists) -> Void
     let show: @MainActor @Sendable (MusterStore, Lists, ListState) -> Void
@@ -59,7 +59,11 @@ extension CacheCollection.Facts {
   ) -> Self {
     Self(
       route: route, query: direction.map { [("direction", $0.rawValue)] } ?? [], key: key,
-      set: { $0[keyPath: list] = $1?.models() }, take: { $0[keyPath: list] = $1[keyPath: list] },
+      set: { (lists, copy) in
+        let read: (models: [Item], undecodable: UndecodableItems?)? = copy?.models()
+        lists[keyPath: list] = read?.models
+        return read?.undecodable
+      }, take: { $0[keyPath: list] = $1[keyPath: list] },
       show: { shown($0).show($1[keyPath: list], $2) })
   }
 
@@ -70,8 +74,9 @@ extension CacheCollection.Facts {
     Self(
       route: route, query: [], key: nil,
       set: { (lists, copy) in
-        let objects: [Object]? = copy?.models()
-        lists[keyPath: object] = objects?.first
+        let read: (models: [Object], undecodable: UndecodableItems?)? = copy?.models()
+        lists[keyPath: object] = read?.models.first
+        return read?.undecodable
       },
       take: { $0[keyPath: object] = $1[keyPath: object] },
       show: { shown($0).show($1[keyPath: object], $2) })

@@ -12,6 +12,9 @@ public final class Outbox {
   public private(set) var refusals: [RefusedWrite] = []
 
   @ObservationIgnored private var records: [OutboxRecord]
+  /// Writes whose files are damaged.
+  @ObservationIgnored private var damaged: [RefusedWrite]
+  @ObservationIgnored private var dismissed: Set<OutboxRecord.ID> = []
   @ObservationIgnored private let files: OutboxFiles
   /// Writes that are not in their files yet. They are not sent.
   @ObservationIgnored private var unsaved: Set<OutboxRecord.ID> = []
@@ -28,17 +31,20 @@ public final class Outbox {
 
   init(_ files: OutboxFiles) {
     self.files = files
-    records = (files.read()?.records.values).map { $0.sorted(by: OutboxRecord.isBefore) } ?? []
+    let contents = files.read() ?? OutboxFiles.Contents()
+    records = contents.records.values.sorted(by: OutboxRecord.isBefore)
+    damaged = contents.damaged
     show()
   }
 
-  /// Forgets a refusal that the user has seen.
+  /// Forgets a refusal that the user has seen, and erases its file.
   ///
   /// - Throws: ``StoreError``
   public func dismiss(_ refusal: RefusedWrite) async throws {
-    guard let record = records.first(where: { $0.id == refusal.id }), case .refused = record.state else { return }
-    try await files.erase(record)
-    records.removeAll { $0.id == record.id }
+    guard refusals.contains(where: { $0.id == refusal.id }) else { return }
+    try await files.erase(refusal.id)
+    dismissed.insert(refusal.id)
+    remove(refusal.id)
     show()
   }
 
@@ -110,7 +116,7 @@ extension Outbox {
   func replacement(of refusal: RefusedWrite) throws -> PendingWrite? {
     if let sent = sentAgain[refusal.id] { return sent }
     if let waiting = unsettled.first(where: { $0.replaces == refusal.id }) { return PendingWrite(waiting) }
-    guard records.contains(where: { $0.id == refusal.id }) else { throw StoreError.dismissed }
+    guard refusals.contains(where: { $0.id == refusal.id }) else { throw StoreError.dismissed }
     return nil
   }
 
@@ -120,7 +126,7 @@ extension Outbox {
   func eraseReplaced(by record: OutboxRecord) async throws {
     guard let replaced = record.replaces else { return }
     try await files.erase(replaced)
-    records.removeAll { $0.id == replaced }
+    remove(replaced)
   }
 
   /// Moves a record to its next state: on the disk first.
@@ -219,6 +225,7 @@ extension Outbox {
   /// Shows nothing from now on. The files are erased with their folder.
   func forget() {
     records = []
+    damaged = []
     identities = [:]
     show()
   }
@@ -228,8 +235,13 @@ extension Outbox {
     let pending = unsettled.map(PendingWrite.init)
     if pending != self.pending { self.pending = pending }
     let replaced = Set(records.compactMap(\.replaces))
-    let refusals = records.filter { !replaced.contains($0.id) }.compactMap(RefusedWrite.init)
+    let refusals = (records.compactMap(RefusedWrite.init) + damaged).filter { !replaced.contains($0.id) }
     if refusals != self.refusals { self.refusals = refusals }
+  }
+
+  private func remove(_ id: OutboxRecord.ID) {
+    records.removeAll { $0.id == id }
+    damaged.removeAll { $0.id == id }
   }
 
   private func change(_ id: OutboxRecord.ID, _ change: (inout OutboxRecord) -> Void) {
@@ -247,10 +259,11 @@ extension Outbox {
     await saveUnwritten()
     let known = Set(records.map(\.id)).subtracting(unsaved)
     guard let stored = await files.contents() else { return [] }
+    let unreadable = stored.unreadable.union(stored.damaged.map(\.id))
     var moved: [OutboxRecord] = []
     records = records.compactMap { record in
-      // Records that were added while the files were read stay, and so do files that cannot be read now.
-      guard known.contains(record.id), !stored.unreadable.contains(record.id), !unwritten.contains(record.id) else {
+      // Records that were added while the files were read stay, and so do those whose files cannot be read.
+      guard known.contains(record.id), !unreadable.contains(record.id), !unwritten.contains(record.id) else {
         return record
       }
       let new = Self.next(record, stored: stored.records[record.id])
@@ -264,6 +277,9 @@ extension Outbox {
       if record.state != .waiting { moved.append(record) }
     }
     records.sort(by: OutboxRecord.isBefore)
+    // This process may know better what stands in a damaged file.
+    let read = Set(records.map(\.id)).union(dismissed)
+    damaged = stored.damaged.filter { !read.contains($0.id) }
     show()
     return moved
   }

@@ -16,22 +16,30 @@ struct OutboxFiles: Sendable {
     var records: [OutboxRecord.ID: OutboxRecord] = [:]
     /// Files that cannot be read now, or that a later version of the app has written. They stay.
     var unreadable: Set<OutboxRecord.ID> = []
+    /// Damaged files, in the order of their writes. They stay until the app dismisses them.
+    var damaged: [RefusedWrite] = []
   }
 
   /// - Returns: nil if the folder cannot be read now.
   func read() -> Contents? {
     guard let names = try? folder.names(in: Self.subfolder) else { return nil }
     var contents = Contents()
-    for name in names {
+    for name in names.sorted() {
       guard let id = Self.id(in: name) else { continue }
-      let file = folder.read("\(Self.subfolder)/\(name)")
-      if let record = file.flatMap({ try? JSONDecoder().decode(OutboxRecord.self, from: $0) }) {
-        contents.records[id] = record
-      } else if folder.exists("\(Self.subfolder)/\(name)") {
-        contents.unreadable.insert(id)
+      switch file("\(Self.subfolder)/\(name)", id: id) {
+      case .record(let record): contents.records[id] = record
+      case .unreadable: contents.unreadable.insert(id)
+      case .damaged(let refusal): contents.damaged.append(refusal)
+      case nil: break
       }
     }
     return contents
+  }
+
+  /// - Returns: nil if there is no file.
+  private func file(_ path: String, id: OutboxRecord.ID) -> OutboxFile? {
+    if let data = folder.read(path) { return OutboxFile(data, id: id) }
+    return folder.exists(path) ? .unreadable : nil
   }
 
   /// Whether a user's folder has writes that were not sent, or refusals. Files that cannot be read count.
@@ -39,9 +47,9 @@ struct OutboxFiles: Sendable {
     let folder = userFolder.appendingPathComponent(subfolder)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
     return names.contains { name in
-      guard id(in: name) != nil else { return false }
+      guard let id = id(in: name) else { return false }
       let file = try? Data(contentsOf: folder.appendingPathComponent(name))
-      guard let record = file.flatMap({ try? JSONDecoder().decode(OutboxRecord.self, from: $0) }) else { return true }
+      guard case .record(let record)? = file.map({ OutboxFile($0, id: id) }) else { return true }
       switch record.state {
       case .waiting, .refused: return true
       case .sent, .settled: return false
@@ -84,9 +92,10 @@ struct OutboxFiles: Sendable {
   /// ``read()``
   func contents() async -> Contents? { read() }
 
-  /// - Returns: nil if there is no file, or if it cannot be read now.
+  /// - Returns: nil if there is no file, or if it cannot be read.
   func content(of record: OutboxRecord) async -> OutboxRecord? {
-    folder.read(path(of: record)).flatMap { try? JSONDecoder().decode(OutboxRecord.self, from: $0) }
+    guard case .record(let stored)? = file(path(of: record), id: record.id) else { return nil }
+    return stored
   }
 
   func exists(_ record: OutboxRecord) async -> Bool { folder.exists(path(of: record)) }

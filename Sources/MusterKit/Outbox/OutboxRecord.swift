@@ -13,6 +13,11 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
     case refused(RefusedWrite.Reason)
   }
 
+  /// The number in the files of this version of the app. Raise it with each new ``Write``, and with each other change
+  /// that an earlier version cannot read: the earlier version leaves the file alone, and does not report it as damaged.
+  static let currentFormat = 1
+
+  var format = currentFormat
   let id: UUID
   /// Writes are sent in this order.
   var sequence: Int
@@ -81,21 +86,73 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
     case unknown
     /// It names an event or a request whose own write was refused. It did not happen.
     case withoutSubject
+    /// Its file on the device is damaged. Perhaps it has happened. `contents` is the readable beginning of the file, for
+    /// developers.
+    case damaged(contents: String)
   }
 
   public let id: UUID
-  public let write: Write
-  /// When the user made it.
-  public let createdAt: Date
+  /// Nil if it cannot be read any more, because its file is damaged.
+  public let write: Write?
+  /// When the user made it; nil if that cannot be read any more.
+  public let createdAt: Date?
   public let reason: Reason
 
   /// Whether it may have happened.
-  public var isUnknown: Bool { reason == .unknown }
+  public var isUnknown: Bool {
+    switch reason {
+    case .unknown, .damaged: true
+    case .refused, .withoutSubject: false
+    }
+  }
 }
 
 extension RefusedWrite {
   init?(_ record: OutboxRecord) {
     guard case .refused(let reason) = record.state else { return nil }
     self.init(id: record.id, write: record.write, createdAt: record.createdAt, reason: reason)
+  }
+}
+
+/// The file of a write, as far as it can be read.
+enum OutboxFile: Sendable {
+  case record(OutboxRecord)
+  /// It cannot be read now, or a later version of the app has written it. It stays.
+  case unreadable
+  case damaged(RefusedWrite)
+
+  /// The characters of a damaged file that a refusal shows.
+  private static let shownLength = 1000
+
+  init(_ data: Data, id: OutboxRecord.ID) {
+    let decoder = JSONDecoder()
+    if let format = try? decoder.decode(Format.self, from: data).format, format > OutboxRecord.currentFormat {
+      self = .unreadable
+    } else if let record = try? decoder.decode(OutboxRecord.self, from: data), record.id == id {
+      self = .record(record)
+    } else {
+      let rest = try? decoder.decode(Rest.self, from: data)
+      let contents = String(String(decoding: data, as: UTF8.self).prefix(Self.shownLength))
+      self = .damaged(
+        RefusedWrite(id: id, write: rest?.write, createdAt: rest?.createdAt, reason: .damaged(contents: contents)))
+    }
+  }
+
+  private struct Format: Decodable {
+    let format: Int
+  }
+
+  /// The members of a damaged file that are whole.
+  private struct Rest: Decodable {
+    let write: Write?
+    let createdAt: Date?
+
+    enum CodingKeys: CodingKey { case write, createdAt }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      write = try? container.decode(Write.self, forKey: .write)
+      createdAt = try? container.decode(Date.self, forKey: .createdAt)
+    }
   }
 }

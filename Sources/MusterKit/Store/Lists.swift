@@ -34,7 +34,11 @@ struct Surroundings: Sendable, Hashable {
 
 extension Lists {
   /// Replaces a collection by the items of a copy; nil removes it.
-  mutating func set(_ collection: CacheCollection, to copy: StoredCopy?) { collection.facts.set(&self, copy) }
+  ///
+  /// - Returns: the items that cannot be shown.
+  mutating func set(_ collection: CacheCollection, to copy: StoredCopy?) -> UndecodableItems? {
+    collection.facts.set(&self, copy)
+  }
 
   /// Replaces a collection by that of other lists.
   mutating func set(_ collection: CacheCollection, from other: Lists) { collection.facts.take(&self, other) }
@@ -43,7 +47,7 @@ extension Lists {
 extension StoredCopy {
   /// The items as models. An item that this version of the app cannot decode is left out; the copy keeps it, so that a
   /// later version shows it without asking again.
-  func models<Model: Decodable>() -> [Model] {
+  func models<Model: Decodable>() -> (models: [Model], undecodable: UndecodableItems?) {
     let decoder = JSONDecoder.muster()
     var array = Data("[".utf8)
     for (index, entry) in entries.enumerated() {
@@ -51,7 +55,16 @@ extension StoredCopy {
       array += entry.json
     }
     array.append(UInt8(ascii: "]"))
-    if let models = try? decoder.decode([Model].self, from: array) { return models }
-    return entries.compactMap { try? decoder.decode(Model.self, from: $0.json) }
+    if let models = try? decoder.decode([Model].self, from: array) { return (models, nil) }
+    var (models, keys, reason): ([Model], [String], String?) = ([], [], nil)
+    for entry in entries {
+      do {
+        models.append(try decoder.decode(Model.self, from: entry.json))
+      } catch {
+        keys.append(entry.key)
+        reason = reason ?? "\(error)"
+      }
+    }
+    return (models, reason.map { UndecodableItems(keys: keys, reason: $0) })
   }
 }

@@ -148,11 +148,12 @@ public final class MusterStore {
   /// app ends meanwhile, one of the two is left. It is a new write, with a key of its own: if the first one has happened,
   /// it happens twice. A second call for the same refusal sends nothing more.
   ///
-  /// - Throws: as ``perform(_:)``; ``StoreError/dismissed``
+  /// - Throws: as ``perform(_:)``; ``StoreError/dismissed``, ``StoreError/damaged``
   @discardableResult
   public func sendAgain(_ refusal: RefusedWrite) async throws -> PendingWrite {
     if let pending = try outbox.replacement(of: refusal) { return pending }
-    return try await perform(refusal.write, replacing: refusal.id)
+    guard let write = refusal.write else { throw StoreError.damaged }
+    return try await perform(write, replacing: refusal.id)
   }
 
   /// Keeps 500 more items of a list that has more: see ``StoredList/hasMore``.

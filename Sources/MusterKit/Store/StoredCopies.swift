@@ -26,6 +26,7 @@ actor StoredCopies {
   private var copies: [CacheCollection: StoredCopy] = [:]
   /// The copies whose files are older. An older file is right for its own stamp.
   private var unsaved: Set<CacheCollection> = []
+  private var undecodable: [CacheCollection: UndecodableItems] = [:]
 
   init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
     self.client = client
@@ -43,8 +44,8 @@ actor StoredCopies {
       else { continue }
       if let proof = proofs[collection], proof.stamp == copy.stamp { copy.provedAt = proof.at }
       copies[collection] = copy
-      result.lists.set(collection, to: copy)
-      result.statuses[collection] = CopyStatus(copy)
+      undecodable[collection] = result.lists.set(collection, to: copy)
+      result.statuses[collection] = status(of: collection)
       result.changed.insert(collection)
     }
     return result
@@ -64,7 +65,7 @@ actor StoredCopies {
       result.error = Self.reason(error)
     }
     for update in updates { finish(update, in: &result) }
-    for collection in collections { result.statuses[collection] = copies[collection].map(CopyStatus.init) }
+    for collection in collections { result.statuses[collection] = status(of: collection) }
     save(in: &result)
     return result
   }
@@ -114,6 +115,7 @@ actor StoredCopies {
       result.proved.insert(collection)
     case .unknown:
       copies[collection] = nil
+      undecodable[collection] = nil
       unsaved.insert(collection)
       result.changed.insert(collection)
       result.proved.insert(collection)
@@ -129,8 +131,12 @@ actor StoredCopies {
     guard old?.stamp != copy.stamp || old?.entries != copy.entries || old?.nextCursor != copy.nextCursor else { return }
     unsaved.insert(copy.collection)
     guard old?.entries != copy.entries else { return }
-    result.lists.set(copy.collection, to: copy)
+    undecodable[copy.collection] = result.lists.set(copy.collection, to: copy)
     result.changed.insert(copy.collection)
+  }
+
+  private func status(of collection: CacheCollection) -> CopyStatus? {
+    copies[collection].map { CopyStatus($0, undecodable: undecodable[collection]) }
   }
 
   /// Deletes the user's folder, with the outbox.

@@ -114,8 +114,10 @@ struct CopyStatus: Sendable, Hashable {
   let count: Int
   /// Whether the service has further items after those of the copy.
   let hasMore: Bool
+  let undecodable: UndecodableItems?
 
-  init(_ copy: StoredCopy) {
+  init(_ copy: StoredCopy, undecodable: UndecodableItems?) {
+    self.undecodable = undecodable
     stamp = copy.stamp
     provedAt = copy.provedAt
     count = copy.entries.count

@@ -10,13 +10,15 @@ import Observation
 @MainActor
 @Observable
 public final class StoredList<Item: Sendable & Hashable> {
-  /// In the order of the service, with pending writes shown as if they had happened. An item that this version of the
-  /// app cannot decode is left out.
+  /// In the order of the service, with pending writes shown as if they had happened. Without the items in
+  /// ``undecodable``.
   public private(set) var items: [Item] = []
   /// Whether there is a copy. If not, `items` is empty because nothing was received yet.
   public private(set) var isLoaded = false
   /// Whether the list is proved to be what the service has.
   public private(set) var isUpToDate = false
+  /// The items that this version of the app cannot decode, and why. The list is then not up to date.
+  public private(set) var undecodable: UndecodableItems?
   /// When the request was sent whose response last proved the copy right; nil without a copy. Also known offline.
   public private(set) var upToDateAsOf: Date?
   /// Whether a write is pending that may change this list.
@@ -29,6 +31,7 @@ public final class StoredList<Item: Sendable & Hashable> {
     if items != new { items = new }
     if isLoaded != state.isLoaded { isLoaded = state.isLoaded }
     if isUpToDate != state.isUpToDate { isUpToDate = state.isUpToDate }
+    if undecodable != state.undecodable { undecodable = state.undecodable }
     if upToDateAsOf != state.upToDateAsOf { upToDateAsOf = state.upToDateAsOf }
     if hasPendingWrites != state.hasPendingWrites { hasPendingWrites = state.hasPendingWrites }
     if hasMore != state.hasMore { hasMore = state.hasMore }
@@ -39,10 +42,12 @@ public final class StoredList<Item: Sendable & Hashable> {
 @MainActor
 @Observable
 public final class StoredObject<Value: Sendable & Hashable> {
-  /// Nil if there is no copy.
+  /// Nil if there is no copy, or if this version of the app cannot decode it.
   public private(set) var value: Value?
   /// Whether the object is proved to be what the service has.
   public private(set) var isUpToDate = false
+  /// Why this version of the app cannot decode the object. It is then not up to date.
+  public private(set) var undecodable: UndecodableItems?
   /// When the request was sent whose response last proved the copy right; nil without a copy.
   public private(set) var upToDateAsOf: Date?
   /// Whether a write is pending that may change this object.
@@ -51,15 +56,26 @@ public final class StoredObject<Value: Sendable & Hashable> {
   func show(_ new: Value?, _ state: ListState) {
     if value != new { value = new }
     if isUpToDate != state.isUpToDate { isUpToDate = state.isUpToDate }
+    if undecodable != state.undecodable { undecodable = state.undecodable }
     if upToDateAsOf != state.upToDateAsOf { upToDateAsOf = state.upToDateAsOf }
     if hasPendingWrites != state.hasPendingWrites { hasPendingWrites = state.hasPendingWrites }
   }
+}
+
+/// Items that the service has sent and that this version of the app cannot decode, because a later version of the
+/// service has other values. The store keeps them for a later version of the app.
+public struct UndecodableItems: Sendable, Hashable {
+  /// The keys of the items in validations: ids, or `me` for an object.
+  public let keys: [String]
+  /// Why the first one cannot be decoded, for developers.
+  public let reason: String
 }
 
 /// The claims of a list or an object of the store about itself.
 struct ListState: Sendable, Hashable {
   let isLoaded: Bool
   let isUpToDate: Bool
+  let undecodable: UndecodableItems?
   let upToDateAsOf: Date?
   let hasPendingWrites: Bool
   let hasMore: Bool
@@ -69,7 +85,8 @@ struct ListState: Sendable, Hashable {
   ///   - isProved: whether a validation that began after the last invalidation has proved the copy.
   init(_ status: CopyStatus?, isProved: Bool, hasPendingWrites: Bool) {
     isLoaded = status != nil
-    isUpToDate = isLoaded && isProved && !hasPendingWrites
+    undecodable = status?.undecodable
+    isUpToDate = isLoaded && isProved && !hasPendingWrites && undecodable == nil
     upToDateAsOf = status?.provedAt
     self.hasPendingWrites = hasPendingWrites
     hasMore = status?.hasMore ?? false

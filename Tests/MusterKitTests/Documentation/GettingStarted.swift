@@ -49,7 +49,7 @@ struct GettingStarted {
 
     // snippet
     for refusal in store.outbox.refusals {
-      print(refusal.write, refusal.reason)
+      print("Not done:", refusal)
       try await store.outbox.dismiss(refusal)
     }
     // end

@@ -130,7 +130,7 @@ enum Snippets {
     try await store.perform(.answer(.going, to: event))
     print(store.outbox.isPending(event))
     for refusal in store.outbox.refusals {
-      print(refusal.write, refusal.reason)
+      print("Not done:", refusal)
       try await store.outbox.dismiss(refusal)
     }
     // end
@@ -138,9 +138,19 @@ enum Snippets {
 
   @MainActor static func unknownOutcomes(_ store: MusterStore) async throws {
     // snippet
-    for refusal in store.outbox.refusals where refusal.isUnknown {
-      print("Perhaps this has happened:", refusal.write)
+    for refusal in store.outbox.refusals where refusal.isUnknown && refusal.write != nil {
+      print("Perhaps done:", refusal)
       try await store.sendAgain(refusal)
+    }
+    // end
+  }
+
+  static func otherUsers(_ client: MusterClient, folder: URL) async throws {
+    // snippet
+    let unsent = try MusterStore.usersWithUnsentWrites(in: folder)
+    for user in unsent where user != client.userID {
+      // Ask first: these writes were never sent.
+      try await MusterStore.forgetEverything(of: user, in: folder)
     }
     // end
   }

@@ -40,24 +40,6 @@ import Testing
     }
   }
 
-  @Test func `a file that cannot be read holds up no other`() async throws {
-    try await TestStore.run { test, server in
-      try await test.store.refresh()
-      try await test.store.perform(.createEvent(draft))
-      let picnic = EventDraft(title: "Picnic", startTime: ScriptedServer.noon, timeZone: .gmt)
-      try await test.store.perform(.createEvent(picnic))
-      let file = try #require(test.files.first { $0.pathExtension == "json" && $0.path.contains("outbox") })
-      try Data("{".utf8).write(to: file)
-      try await test.relaunch()
-      #expect(test.store.outbox.pending.count == 1)
-      try await test.store.refresh()
-      #expect(test.store.events.items.count == 1)
-      try await test.store.perform(.createEvent(draft))
-      try await test.store.refresh()
-      #expect(test.store.events.items.count == 2)
-    }
-  }
-
   @Test func `the order of writes outlives the app`() async throws {
     try await TestStore.run { test, server in
       var event = ScriptedServer.event(1)

@@ -210,6 +210,7 @@ import Testing
     case .refused(let problem): problem.type.rawValue
     case .unknown: "unknown"
     case .withoutSubject: "without subject"
+    case .damaged: "damaged"
     }
   }
 }
