@@ -284,11 +284,13 @@ extension Outbox {
     return moved
   }
 
-  /// Whether no other process has sent or refused a write.
-  func stillWaits(_ record: OutboxRecord) async -> Bool {
+  /// The write, with the attempts of other processes. Nil if one of them has sent or refused it.
+  func waiting(_ record: OutboxRecord) async -> OutboxRecord? {
     // A file that cannot be read now says nothing new.
-    guard let stored = await files.content(of: record) else { return await files.exists(record) }
-    return stored.state == .waiting
+    guard let stored = await files.content(of: record) else { return await files.exists(record) ? record : nil }
+    guard stored.state == .waiting else { return nil }
+    change(record.id) { ($0.attemptedAt, $0.key) = (stored.attemptedAt, stored.key) }
+    return records.first { $0.id == record.id }
   }
 
   /// A record after other processes have worked on its file; nil if nothing is left of it.

@@ -64,12 +64,13 @@ public struct PendingWrite: Sendable, Hashable, Identifiable {
   public let createdAt: Date
   /// Whether the service has carried it out. It stays pending until the lists are validated.
   public let isSent: Bool
+  let key: IdempotencyKey
 }
 
 extension PendingWrite {
   init(_ record: OutboxRecord) {
     let isSent = if case .sent = record.state { true } else { false }
-    self.init(id: record.id, write: record.write, createdAt: record.createdAt, isSent: isSent)
+    self.init(id: record.id, write: record.write, createdAt: record.createdAt, isSent: isSent, key: record.key)
   }
 }
 

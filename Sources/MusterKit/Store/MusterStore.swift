@@ -301,8 +301,7 @@ extension MusterStore {
         if !collections.isEmpty { try await self.validate(collections) }
         if let failure { throw failure }
       }
-      note(nil)
-      lastError = outbox.diskError ?? copiesError
+      note(nil, unsaved: outbox.diskError ?? copiesError)
     } catch {
       if Task.isCancelled { throw Passes.Cut() }
       note(error)
@@ -337,10 +336,12 @@ extension MusterStore {
   }
 
   /// Records how a pass ended.
-  private func note(_ error: (any Error)?) {
+  ///
+  /// - Parameter unsaved: why the result of a success could not be written to the disk.
+  private func note(_ error: (any Error)?, unsaved: StoreError? = nil) {
     life.failures = error == nil ? 0 : life.failures + 1
     // A pass that was cut off says nothing about the service.
-    if !(error is CancellationError) { lastError = error }
+    if !(error is CancellationError) { lastError = error ?? unsaved }
     let error = error as? MusterError
     life.retryAfter = error?.problem?.retryAfter
     let isUnreachable = if case .unreachable = error { true } else { false }
@@ -376,8 +377,8 @@ extension MusterStore {
     do {
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
-        // Once for each launch, at most.
-        if record.write.needsKey, !knowsServiceTime { _ = try await validate(record.write.collections) }
+        // Once for each launch, at most. All lists together: what one shows depends on others.
+        if record.write.needsKey, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
         try await send(record)
       }
       return nil
@@ -422,7 +423,7 @@ extension MusterStore {
   /// Sends one request. The write leaves the line if the service carries it out or refuses it.
   private func sendOnce(_ id: OutboxRecord.ID) async throws {
     guard let record = outbox.next, record.id == id else { return }
-    guard await outbox.stillWaits(record) else {
+    guard let record = await outbox.waiting(record) else {
       await reloadOutbox()
       if outbox.next?.id == id { throw StoreError.disk("The file of a write is gone.") }
       return
@@ -440,6 +441,9 @@ extension MusterStore {
       await outbox.move(record, to: .sent(id: created))
       noteMoved(record)
       publish()
+    } catch MusterError.refused(let problem) where problem.type == .idempotencyKeyReused && !record.write.needsKey {
+      // An earlier version of the app has sent it, in other words. The next request has another key.
+      try await outbox.changeKey(of: record)
     } catch MusterError.refused(let problem) {
       guard let reason = reason(to: problem, of: record) else { throw MusterError.refused(problem) }
       await refuse(record, reason)
@@ -472,8 +476,8 @@ extension MusterStore {
   private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
     switch (problem.status, problem.type) {
     case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
-    // An earlier version of the app has sent it, in other words.
-    case (_, .idempotencyKeyReused) where record.write.needsKey: return .unknown
+    // The same, and another key might make it happen twice.
+    case (_, .idempotencyKeyReused): return .unknown
     case (500..., _):
       failedAttempts[record.id, default: 0] += 1
       return failedAttempts[record.id, default: 0] < Self.maximumFailures ? nil : .refused(problem)

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 25, -25, 9000, -9000], [0.0, 22])
+  @Test(arguments: [0.0, 25.0, -25.0, 9600.0, -9600.0], [0.0, 22.0])
   func `while the service knows its key, a write is sent again, whatever the phone's clock says`(
     ahead: Double, hours: Double
   ) async throws {
@@ -52,6 +52,25 @@ import Testing
       try await test.store.refresh()
       #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
       #expect(server.received(\.isWrite).count == faults.count + 1)
+    }
+  }
+
+  @Test func `a key that the service knows from other words is replaced, if the write is safe without it`() async throws
+  {
+    try await run { test, server in
+      let safe = Write.markRead([ScriptedServer.id(60)])
+      server.fail { [server] request in
+        guard request.isWrite, let key = request.key else { return .none }
+        // The first key of each write.
+        let earlier = server.received { $0.path == request.path && $0.key != key }
+        return earlier.isEmpty ? .status(422, .idempotencyKeyReused) : .none
+      }
+      try await test.store.perform(safe)
+      try await test.store.perform(.block(ScriptedServer.ben))
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).count == 3 && test.store.outbox.pending.isEmpty)
+      #expect(test.store.outbox.refusals.map(\.write) == [.block(ScriptedServer.ben)])
+      #expect(test.store.outbox.refusals.map(\.reason) == [.unknown])
     }
   }
 

@@ -52,6 +52,8 @@ extension MusterStore {
       var draft = EventDraft.planned("Event \(number)", capacity: [nil, 1, 2].randomElement(using: &random) ?? nil)
       draft.startTime += TimeInterval(Int.random(in: 0..<10, using: &random) * 3600)
       draft.inviteeIds = some(friends.items.map(\.user))
+      // No edit changes it.
+      draft.location = Location(name: "Mark \(number) \(UInt32.random(in: 0...UInt32.max))")
       return .createEvent(draft)
     case .editEvent:
       guard let event = mine.randomElement(using: &random) else { return nil }

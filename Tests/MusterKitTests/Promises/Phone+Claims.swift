@@ -18,7 +18,7 @@ extension Phone {
   }
 
   private func claim<Item: Encodable>(_ collection: CacheCollection, _ list: StoredList<Item>) throws -> StoreClaim? {
-    guard list.isUpToDate, let asOf = list.upToDateAsOf else { return nil }
+    guard list.isUpToDate, let asOf = list.upToDateAsOf.flatMap(clock.trueTime) else { return nil }
     return StoreClaim(
       device: name, collection: collection, stamp: store.statuses[collection]?.stamp, asOf: asOf,
       items: try list.items.map { try Oracle.text($0) }, hasMore: list.hasMore)
@@ -27,7 +27,7 @@ extension Phone {
   private func claim<Value: Encodable>(
     _ collection: CacheCollection, _ object: StoredObject<Value>
   ) throws -> StoreClaim? {
-    guard object.isUpToDate, let asOf = object.upToDateAsOf else { return nil }
+    guard object.isUpToDate, let asOf = object.upToDateAsOf.flatMap(clock.trueTime) else { return nil }
     return StoreClaim(
       device: name, collection: collection, stamp: store.statuses[collection]?.stamp, asOf: asOf,
       items: try object.value.map { [try Oracle.text($0)] } ?? [])

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 /// Random writes, refreshes and failures of networks, for several users with two phones each: whenever a store claims
-/// that a list is up to date, it shows what the server's GET returns. See ``StoreWorld``.
+/// that a list is up to date, it shows what the server's GET returns. Clocks jump, weekends pass without a network, disks
+/// fill, files break: each write is carried out once, or refused. See ``StoreWorld``.
 ///
-/// With `MUSTER_LONG_TESTS=1`, 100,000 claims are compared.
+/// With `MUSTER_LONG_TESTS=1`, 100,000 claims and 10,000 writes are compared.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct StoreModelTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let claims = environment["MUSTER_STORE_CLAIMS"].flatMap { Int($0) } ?? (testsAreLong ? 100_000 : 1000)
@@ -19,12 +20,16 @@ import Testing
     try await MusterServer.run(["MUSTER_ACCESS_TOKEN_SECONDS": "3"]) { server in
       var tally = StoreWorld.Tally()
       var seed = Self.seed
-      while tally.claims < Self.claims, tally.falseClaims.isEmpty {
+      while tally.claims < Self.claims, tally.falseClaims.isEmpty, tally.wrongWrites.isEmpty {
         tally += try await play(server, seed: seed, rounds: Self.rounds)
         seed += 1
-        if testsAreLong { print("\(tally.claims) claims compared, \(tally.falseClaims.count) false") }
+        if testsAreLong {
+          print("\(tally.claims) claims compared, \(tally.falseClaims.count) false;", terminator: " ")
+          print("\(tally.writes.values.reduce(0, +)) writes, \(tally.wrongWrites.count) lost or repeated")
+        }
       }
       #expect(tally.falseClaims == [])
+      #expect(tally.wrongWrites == [])
       // Much has happened, and most claims could be compared.
       for kind in ["answer", "sendRequest", "createEvent", "editEvent", "editProfile", "endFriendship", "markRead"] {
         #expect(tally.writes[kind, default: 0] > 0, "\(kind)")
@@ -33,6 +38,8 @@ import Testing
         #expect(tally.faults[fault, default: 0] > 0, "\(fault)")
       }
       #expect(tally.failedRefreshes > 0 && tally.relaunches > 0 && tally.outages > 0 && tally.crashes > 0)
+      #expect(tally.clockJumps > 0 && tally.weekends > 0 && tally.fullDisks > 0 && tally.writesWithoutRoom > 0)
+      #expect(tally.brokenFiles > 0 && tally.refusals["damaged", default: 0] > 0)
       #expect(!tally.refusals.isEmpty)
       #expect(tally.undecided < tally.claims / 4, "\(tally.undecided) of \(tally.claims)")
       print("\(tally)")

@@ -1,8 +1,9 @@
 import Foundation
-import MusterKit
 import Postgres
 import TestSupport
 import Testing
+
+@testable import MusterKit
 
 /// Some users with two phones each, on networks that break. They make all kinds of writes and refresh. What their
 /// stores claim is compared with what the server sends.
@@ -19,6 +20,8 @@ import Testing
     var claims = 0
     var undecided = 0
     var falseClaims: [String] = []
+    /// Writes that were lost, or that happened twice.
+    var wrongWrites: [String] = []
     var writes: [String: Int] = [:]
     var refusals: [String: Int] = [:]
     var faults: [String: Int] = [:]
@@ -27,11 +30,17 @@ import Testing
     var relaunches = 0
     var outages = 0
     var crashes = 0
+    var clockJumps = 0
+    var weekends = 0
+    var fullDisks = 0
+    var writesWithoutRoom = 0
+    var brokenFiles = 0
 
     static func += (sum: inout Tally, more: Tally) {
       sum.claims += more.claims
       sum.undecided += more.undecided
       sum.falseClaims += more.falseClaims
+      sum.wrongWrites += more.wrongWrites
       sum.writes.merge(more.writes) { $0 + $1 }
       sum.refusals.merge(more.refusals) { $0 + $1 }
       sum.faults.merge(more.faults) { $0 + $1 }
@@ -40,6 +49,11 @@ import Testing
       sum.relaunches += more.relaunches
       sum.outages += more.outages
       sum.crashes += more.crashes
+      sum.clockJumps += more.clockJumps
+      sum.weekends += more.weekends
+      sum.fullDisks += more.fullDisks
+      sum.writesWithoutRoom += more.writesWithoutRoom
+      sum.brokenFiles += more.brokenFiles
     }
   }
 
@@ -51,6 +65,9 @@ import Testing
   private let calm: HTTPFaultProxy
   private var random: SeededRandom
   private var number = 0
+  private var ledger = WriteLedger()
+  /// Seconds that have passed for the service in addition to the test's own.
+  private let passed = Guarded<TimeInterval>(0)
 
   var phones: [Phone] { members.flatMap(\.phones) }
   var people: [Person] { members.map { Person(id: $0.user.id, username: $0.user.username, displayName: "") } }
@@ -68,8 +85,11 @@ import Testing
       for place in 0..<2 {
         let number = seed &* 100 &+ UInt64(index * 2 + place)
         let isFirst = index + place == 0
+        let passed = passed
         phones.append(
-          try await Phone(of: user, at: server, seed: number, retries: .hasty, wrap: isFirst ? wrap : { $0 }))
+          try await Phone(of: user, at: server, seed: number, retries: .hasty) {
+            ShiftedTime(inner: isFirst ? wrap($0) : $0, passed: passed)
+          })
       }
       members.append(Member(user: user, oracle: Oracle(client: user.client), phones: phones))
     }
@@ -80,13 +100,18 @@ import Testing
   /// Ends all phones.
   func end() async {
     for phone in phones {
-      let exchanges = phone.proxy.takeExchanges()
-      for exchange in exchanges where exchange.fault != .none {
-        tally.faults[String("\(exchange.fault)".prefix { $0 != "(" }), default: 0] += 1
-      }
+      takeExchanges(of: phone)
       await phone.end()
     }
     await calm.close()
+  }
+
+  private func takeExchanges(of phone: Phone) {
+    let exchanges = phone.proxy.takeExchanges()
+    ledger.note(exchanges)
+    for exchange in exchanges where exchange.fault != .none {
+      tally.faults[String("\(exchange.fault)".prefix { $0 != "(" }), default: 0] += 1
+    }
   }
 
   // MARK: Rounds
@@ -100,11 +125,14 @@ import Testing
       }
     }
     for task in acting { try await task.value }
+    if Int.random(in: 0..<4, using: &random) == 0 { try await passWeekend() }
     for phone in phones {
       phone.proxy.isOffline = false
+      phone.isFull.withLock { $0 = false }
       try await phone.catchUp()
       for refusal in phone.store.outbox.refusals {
         tally.refusals[Self.name(of: refusal.reason), default: 0] += 1
+        ledger.refuse(refusal)
         try await phone.store.outbox.dismiss(refusal)
       }
     }
@@ -113,6 +141,61 @@ import Testing
     let refreshing = phones.map { phone in Task { await refresh(phone) } }
     for task in refreshing { await task.value }
     for member in members { try await compare(member, quietSince: quietSince) }
+  }
+
+  /// Lets two and a half days pass, during which no phone has a network and all apps end. The service forgets its keys.
+  private func passWeekend() async throws {
+    for phone in phones {
+      phone.proxy.isOffline = true
+      phone.store.stop()
+      _ = try? await phone.store.refresh()
+      try await write(on: phone)
+      let pending = phone.store.outbox.pending.map(\.id)
+      if let id = pending.randomElement(using: &random), Int.random(in: 0..<3, using: &random) == 0 {
+        try breakFile(of: id, on: phone)
+      }
+      if Int.random(in: 0..<3, using: &random) == 0 { try breakCopy(on: phone) }
+      try phone.relaunch()
+    }
+    _ = try await server.quiet()
+    try await server.forgetKeys()
+    let shift = passed.withLock { passed -> TimeInterval in
+      passed += 60 * 3600
+      return passed
+    }
+    // As if the phones' own clocks had run on.
+    let headers = ["content-type": "application/json", "date": ServiceClock.text(Date().addingTimeInterval(shift))]
+    let response = TransportResponse(status: 200, headers: headers)
+    for phone in phones { phone.client.cache.caller.sender.serviceClock.read(response, of: Outcome(response)) }
+    tally.weekends += 1
+  }
+
+  /// Damages the file of a write that is not sent.
+  private func breakFile(of id: OutboxRecord.ID, on phone: Phone) throws {
+    let folder = phone.store.folder.file("outbox")
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.contains(id.wire) {
+      try breakFile(folder.appending(path: name))
+    }
+  }
+
+  private func breakCopy(on phone: Phone) throws {
+    let folder = phone.store.folder.url
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    let files = names.filter { $0.hasSuffix(".copy") || $0.hasSuffix(".json") }
+    if let name = files.randomElement(using: &random) { try breakFile(folder.appending(path: name)) }
+  }
+
+  private func breakFile(_ file: URL) throws {
+    let data = try Data(contentsOf: file)
+    try data.prefix(Int.random(in: 0..<data.count, using: &random)).write(to: file)
+    tally.brokenFiles += 1
+  }
+
+  private func setClock(of phone: Phone) {
+    let units: [TimeInterval] = [60, 3600, 86_400, 365 * 86_400]
+    let unit = units.randomElement(using: &random) ?? 60
+    phone.clock.set(ahead: unit * Double.random(in: -10...10, using: &random))
+    tally.clockJumps += 1
   }
 
   /// Kills the server and starts it again while phones may be waiting for responses.
@@ -137,6 +220,27 @@ import Testing
       try await eventually { try phone.claims.count == CacheCollection.allCases.count }
     }
     for member in members { try await compare(member, quietSince: quietSince) }
+    try await judgeWrites()
+  }
+
+  /// Compares the writes with what the service has.
+  private func judgeWrites() async throws {
+    for phone in phones {
+      #expect(phone.store.outbox.pending.isEmpty && phone.store.outbox.refusals.isEmpty, "seed \(seed)")
+      takeExchanges(of: phone)
+    }
+    var created: [String: Int] = [:]
+    for member in members {
+      var cursor: String?
+      repeat {
+        let page = try await member.oracle.client.events.list(limit: 100, cursor: cursor)
+        for event in page.items where event.myRole == .creator {
+          if let mark = event.location?.name { created[mark, default: 0] += 1 }
+        }
+        cursor = page.nextCursor
+      } while cursor != nil
+    }
+    tally.wrongWrites += ledger.findings(created: created).map { "seed \(seed): \($0)" }
   }
 
   /// The faults of a network: one exchange in five, and most streams.
@@ -155,17 +259,15 @@ import Testing
 
   private func act(_ phone: Phone, _ member: Member) async throws {
     switch Int.random(in: 0..<100, using: &random) {
-    case 0..<60:
-      number += 1
-      guard let write = phone.store.randomWrite(number, people, using: &random) else { return }
-      do {
-        try await phone.store.perform(write)
-        tally.writes[write.name, default: 0] += 1
-      } catch let error as StoreError {
-        Issue.record("\(phone.name): \(write) \(error)")
-      }
+    case 0..<56:
+      try await write(on: phone)
       await Task.yield()
-    case 60..<80: await refresh(phone)
+    case 56..<60:
+      let isFull = Bool.random(using: &random)
+      phone.isFull.withLock { $0 = isFull }
+      if isFull { tally.fullDisks += 1 }
+    case 60..<64: setClock(of: phone)
+    case 64..<80: await refresh(phone)
     case 80..<90: try await compare(member)
     case 90..<94:
       try phone.relaunch()
@@ -174,6 +276,20 @@ import Testing
     default:
       phone.proxy.isOffline.toggle()
       tally.outages += 1
+    }
+  }
+
+  private func write(on phone: Phone) async throws {
+    number += 1
+    guard let write = phone.store.randomWrite(number, people, using: &random) else { return }
+    do {
+      ledger.take(try await phone.store.perform(write), on: phone.name)
+      tally.writes[write.name, default: 0] += 1
+    } catch StoreError.disk(let reason) {
+      #expect(phone.isFull.withLock { $0 }, "\(phone.name): \(write) \(reason)")
+      tally.writesWithoutRoom += 1
+    } catch let error as StoreError {
+      Issue.record("\(phone.name): \(write) \(error)")
     }
   }
 

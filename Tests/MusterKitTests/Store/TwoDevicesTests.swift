@@ -99,7 +99,11 @@ import Testing
     #expect(other.outbox.pending.isEmpty)
     try await other.refresh()
     #expect(other.profile.value?.id == cleo.id)
-    #expect(try !texts(in: phone.folder).contains { $0.contains("ecret") || $0.contains(ben.username) })
+    #expect(try !texts(in: phone.folder).contains { $0.contains("Secret") || $0.contains(ben.username) })
+    // What was never sent stays, until the app decides.
+    #expect(try texts(in: phone.folder).contains { $0.contains("Pending secret") })
+    try await MusterStore.forgetEverything(of: ana.id, in: phone.folder)
+    #expect(try !texts(in: phone.folder).contains { $0.contains("ecret") })
     #expect(try await cleo.client.events.list().items.isEmpty)
     await phone.end()
   }

@@ -12,7 +12,7 @@ import Testing
       let good = try JSONValue(encoding: ScriptedServer.event(1))
       try server.set(.events, [good, strange])
       try await test.store.refresh()
-      func expectIncomplete() {
+      @MainActor func expectIncomplete() {
         #expect(test.store.events.items.map(\.title) == ["Event 1"])
         #expect(test.store.events.isLoaded && !test.store.events.isUpToDate)
         #expect(test.store.events.undecodable?.keys == ["x"])

@@ -148,6 +148,12 @@ final class MusterServer: Sendable {
     return .now
   }
 
+  /// Forgets the keys of writes, as after a day.
+  func forgetKeys() async throws {
+    let _: Int = try await value(
+      "WITH forgotten AS (DELETE FROM idempotency_keys RETURNING 1) SELECT count(*) FROM forgotten")
+  }
+
   /// Runs a statement on the database, and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL) async throws -> Value {
     try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try #require(try $0.rows(sql).first)[0] }

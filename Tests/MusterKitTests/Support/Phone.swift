@@ -10,6 +10,9 @@ import Testing
   let user: TestUser
   let proxy: HTTPFaultProxy
   let folder: URL
+  let clock = PhoneClock()
+  /// Whether the disk has no room for another byte.
+  let isFull = Guarded(false)
   private(set) var store: MusterStore
 
   /// Logs in on a new device.
@@ -25,7 +28,7 @@ import Testing
     self.user = try await user.logIn(at: proxy.url, transport: wrap(URLSessionTransport()), retries: retries)
     name = "\(user.username)'s phone \(seed)"
     folder = FileManager.default.temporaryDirectory.appending(path: "muster-phone-\(UUID().uuidString)")
-    store = try MusterStore(client: self.user.client, folder: folder, timing: .swift)
+    store = try Self.open(self.user.client, folder, clock, isFull)
   }
 
   var client: MusterClient { user.client }
@@ -33,7 +36,16 @@ import Testing
   /// Starts the app again, on the same folder.
   func relaunch() throws {
     store.stop()
-    store = try MusterStore(client: client, folder: folder, timing: .swift)
+    store = try Self.open(client, folder, clock, isFull)
+  }
+
+  private static func open(
+    _ client: MusterClient, _ folder: URL, _ clock: PhoneClock, _ isFull: Guarded<Bool>
+  ) throws -> MusterStore {
+    var timing = StoreTiming.swift
+    timing.now = { clock.now }
+    return try MusterStore(
+      client: client, folder: folder, timing: timing, writeFile: StoreFolder.writing { isFull.withLock { $0 } })
   }
 
   /// Ends the app, and deletes what it has stored.

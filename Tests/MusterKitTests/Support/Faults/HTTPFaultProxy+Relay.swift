@@ -124,6 +124,7 @@ extension HTTPFaultProxy {
         state.count += 1
         var exchange = Exchange(
           number: state.count, method: head.words.first ?? "", path: path, requestBytes: bytes)
+        exchange.key = head.headers["idempotency-key"]
         exchange.fault = state.plan(exchange, &state.random)
         state.exchanges.append(exchange)
         return (exchange.number, exchange.fault)

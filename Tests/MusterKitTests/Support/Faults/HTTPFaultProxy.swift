@@ -35,7 +35,10 @@ final class HTTPFaultProxy: Sendable {
     let path: String
     let requestBytes: Int
     var responseBytes = 0
+    /// Of the server's response, whether the client gets it or not.
     var status: Int?
+    /// The `Idempotency-Key`.
+    var key: String?
     var fault = Fault.none
 
     var isStream: Bool { path.contains("/notifications/stream") }

@@ -1,0 +1,82 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MusterKit
+
+/// Writes that are sent again after the service has forgotten their keys, while other devices have gone on.
+@Suite struct LateRepeatTests {
+  /// Sends a write again, with a key that the service does not know.
+  private func again(_ write: Write, by user: TestUser) async throws {
+    #expect(!write.needsKey)
+    _ = try await write.send(with: user.client, key: .random())
+  }
+
+  private func friends() async throws -> (ana: TestUser, ben: TestUser) {
+    let shared = try await MusterServer.shared.value
+    return (try await TestUser.register("ana", at: shared.url), try await TestUser.register("ben", at: shared.url))
+  }
+
+  @Test func `an accepted request makes no friends again, and answers no later request`() async throws {
+    let (ana, ben) = try await friends()
+    let request = try await ana.client.friends.requests.send(to: ben.id)
+    let write = Write.acceptRequest(request.id)
+    try await again(write, by: ben)
+    try await ben.client.friends.end(with: ana.id)
+    try await again(write, by: ben)
+    #expect(try await ben.client.friends.list().items.isEmpty)
+    try await ana.client.friends.requests.send(to: ben.id)
+    try await again(write, by: ben)
+    #expect(try await ben.client.friends.list().items.isEmpty)
+  }
+
+  @Test func `a declined and a cancelled request leave later ones alone`() async throws {
+    let (ana, ben) = try await friends()
+    let first = try await ana.client.friends.requests.send(to: ben.id)
+    try await again(.declineRequest(first.id), by: ben)
+    let second = try await ana.client.friends.requests.send(to: ben.id)
+    try await again(.declineRequest(first.id), by: ben)
+    #expect(try await ana.client.friends.requests.list(.sent).items.map(\.id) == [second.id])
+
+    let other = try await TestUser.register("cleo", at: try await MusterServer.shared.value.url)
+    let third = try await ana.client.friends.requests.send(to: other.id)
+    try await again(.cancelRequest(third.id), by: ana)
+    let fourth = try await ana.client.friends.requests.send(to: other.id)
+    try await again(.cancelRequest(third.id), by: ana)
+    #expect(try await ana.client.friends.requests.list(.sent).items.map(\.id) == [fourth.id, second.id])
+  }
+
+  @Test func `a cancelled event stays as it is, whatever version the write names`() async throws {
+    let (ana, _) = try await friends()
+    let event = try await ana.client.events.create(.planned("Picnic"))
+    for version in [nil, event.version] {
+      try await again(.cancelEvent(event.id, ifVersion: version), by: ana)
+      try await again(.cancelEvent(event.id, ifVersion: version), by: ana)
+    }
+    let cancelled = try await ana.client.events.get(event.id)
+    #expect(cancelled.status == .cancelled && cancelled.version == 2)
+  }
+
+  @Test func `what was marked as read leaves later notifications unread`() async throws {
+    let (ana, ben) = try await friends()
+    func notifications(_ count: Int) async throws -> Page<InboxItem> {
+      try await eventually { try await ben.client.notifications.list().items.count == count }
+      return try await ben.client.notifications.list()
+    }
+    try await ana.client.friends.requests.send(to: ben.id)
+    // A request of an account without a proven address notifies no one.
+    let request = try #require(try await ben.client.friends.requests.list(.filtered).items.first)
+    try await ben.client.friends.requests.accept(request.id)
+    try await ana.client.events.create(.planned("Picnic", inviting: [ben]))
+    let page = try await notifications(1)
+    let writes: [Write] = [
+      .markRead(page.items.map(\.id)), .markAllRead(before: page.timestamp, shown: page.items.map(\.id)),
+    ]
+    for write in writes { try await again(write, by: ben) }
+    try await ana.client.events.create(.planned("Quiz", inviting: [ben]))
+    _ = try await notifications(2)
+    for write in writes { try await again(write, by: ben) }
+    let unread = try await ben.client.notifications.list().items.map { $0.readAt == nil }
+    #expect(unread == [true, false])
+  }
+}
