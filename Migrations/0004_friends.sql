@@ -24,8 +24,9 @@ CREATE INDEX friend_requests_sent ON friend_requests (sender_id, id) WHERE statu
 -- For counting the declined and cancelled requests of a sender to one receiver.
 CREATE INDEX friend_requests_in_vain ON friend_requests (sender_id, receiver_id, closed_at)
   WHERE status IN ('declined', 'cancelled');
--- All requests of a user, closed ones included: for exports and deletions.
-CREATE INDEX friend_requests_of_sender ON friend_requests (sender_id, id);
+-- All requests of a user, closed ones included: for exports, deletions and the limit of a day. By time, because clients
+-- make ids.
+CREATE INDEX friend_requests_of_sender ON friend_requests (sender_id, created_at);
 CREATE INDEX friend_requests_of_receiver ON friend_requests (receiver_id, id);
 
 -- One row for each pair.

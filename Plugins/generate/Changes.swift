@@ -14,7 +14,8 @@ struct Changes {
     let all = try models.all()
     for (model, properties) in all {
       let changes = ["Draft", "Edit"].compactMap { kind -> (kind: String, statements: [String])? in
-        let members = all.first { $0.name == model + kind }?.properties ?? []
+        // A model keeps its id.
+        let members = (all.first { $0.name == model + kind }?.properties ?? []).filter { $0.name != "id" }
         let statements = members.compactMap { member in
           properties.first { $0.name == member.name }.map { Self.statement(member, of: kind, over: $0) }
         }

@@ -63,7 +63,7 @@ struct Models {
     let (outer, inner) = Self.split(name)
     let properties = try properties(of: parts).map { $0.within(name) }
     var protocols = ["Codable", "Sendable", "Hashable"]
-    if properties.contains(where: { $0.name == "id" }) { protocols.append("Identifiable") }
+    if properties.contains(where: { $0.name == "id" && !$0.isOptional }) { protocols.append("Identifiable") }
     let write = { (text: inout SwiftText) in
       text.documentation(description(of: parts[0]))
       guard !schemas.isInternal(parts[0]) else {

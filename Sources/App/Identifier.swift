@@ -1,8 +1,8 @@
 import Foundation
 import Postgres
 
-/// The id of one kind of thing: a `User.ID` cannot be mistaken for an `Event.ID`. It is a UUID of version 7, so later
-/// ids sort later. It is printed in lower case and parsed in either case.
+/// The id of one kind of thing: a `User.ID` cannot be mistaken for an `Event.ID`. It is a UUID of version 7, printed in
+/// lower case and parsed in either case. Clients make some ids, so their order says nothing about time.
 public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentable, SQLValue {
   public let rawValue: UUID
 
@@ -56,6 +56,9 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
     return Identifier(rawValue: UUID(uuid: bytes))
   }
 
+  /// Whether it is a UUID of version 7 (RFC 9562), whatever the time in it.
+  var isVersion7: Bool { rawValue.uuid.6 >> 4 == 7 && rawValue.uuid.8 >> 6 == 0b10 }
+
   /// Byte by byte, in PostgreSQL's order of `uuid`, in which rows are locked.
   public static func < (left: Identifier, right: Identifier) -> Bool {
     withUnsafeBytes(of: left.rawValue.uuid) { left in
@@ -66,6 +69,24 @@ public struct Identifier<Thing>: Hashable, Comparable, Sendable, RawRepresentabl
 
 extension Identifier: CustomStringConvertible {
   public var description: String { rawValue.uuidString.lowercased() }
+}
+
+/// The id of something new.
+struct NewID<Thing>: Sendable {
+  let value: Identifier<Thing>
+  /// Whether the client has made it. It may then have an owner already: the same user, who repeats the request, or
+  /// another one.
+  let isGiven: Bool
+
+  init(_ given: Identifier<Thing>?) {
+    value = given ?? .new()
+    isGiven = given != nil
+  }
+}
+
+extension AppError {
+  /// The same whatever has the id, so that it does not reveal what.
+  static let idTaken = AppError(.conflict, "id-taken", "Something else has this id. Make a new one.")
 }
 
 extension UUID {

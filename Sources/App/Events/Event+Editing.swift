@@ -3,18 +3,21 @@ import Postgres
 extension Event {
   /// Changes an event on behalf of a host. A plan that does not change writes nothing.
   ///
-  /// - Parameter versions: the versions that the client has read. If the event has another one, the change gets 412.
+  /// - Parameter versions: the versions that the client has read. If the event has another one, a change gets 412.
   static func edit(
     _ id: ID, by host: User.ID, ifVersionIn versions: Set<Int>?, in change: Change,
     _ edit: @Sendable (Plan, Offsets) throws -> (Plan, Offsets)
   ) async throws {
     let row = try await lock(id, by: host, in: change)
     try Phase(row: row).checkIsOpen()
-    if let versions, try !versions.contains(row["version"]) { throw AppError.lostUpdate }
     let old: Plan = try row["plan"]
     let oldOffsets: Offsets = try row["offsets"]
-    let (new, offsets) = try edit(old, oldOffsets)
+    let isCurrent = try versions?.contains(row["version"]) ?? true
+    let edited = Result { try edit(old, oldOffsets) }
+    if !isCurrent, case .failure = edited { throw AppError.lostUpdate }
+    let (new, offsets) = try edited.get()
     let differences = new.differences(from: old)
+    guard isCurrent || differences.isEmpty else { throw AppError.lostUpdate }
     guard !differences.isEmpty else {
       // The same instant can be another reading: where the clocks skip half past two, it is half past three. Only later
       // rules make a difference, so no client has anything new to read.
@@ -116,10 +119,14 @@ extension Event {
   /// its distance from the start, and is left out if it would have passed already.
   ///
   /// - Parameter invites: whether to invite the event's guests who are still friends of the host.
+  /// - Returns: false if the user has created an event with this id before. Nothing happens then.
+  /// - Throws: ``AppError/idTaken``
   static func duplicate(
-    _ id: ID, as copy: ID, at times: CopyTimes, in zones: ZoneDatabase, invites: Bool, by host: User.ID,
+    _ id: ID, as copy: NewID<Event>, at times: CopyTimes, in zones: ZoneDatabase, invites: Bool, by host: User.ID,
     in change: Change
-  ) async throws {
+  ) async throws -> Bool {
+    // Before the rights: the user may no longer be a host of the original.
+    if copy.isGiven, try await isCreated(copy.value, by: host, in: change) { return false }
     // A first look, because users are locked before events.
     let guests: [User.ID] =
       invites ? try await change.rows(friendlyGuests(of: id, to: host)).map { try $0["user_id"] } : []
@@ -137,7 +144,7 @@ extension Event {
       invites
       ? try await change.rows("\(friendlyGuests(of: id, to: host)) AND f.friend_id = ANY(\(guests))")
         .map { try $0["user_id"] } : []
-    try await insert(copy, plan, offsets, inviting: friends, by: host, in: change)
+    return try await insert(copy, plan, offsets, inviting: friends, by: host, in: change)
   }
 
   /// A query of the guests of an event who are friends of a host.

@@ -155,34 +155,59 @@ public struct Event: Sendable {
   // MARK: Writing
 
   /// Creates an event and invites friends to it, all or none.
+  ///
+  /// - Returns: false if the user has created an event with this id before. Nothing happens then.
+  /// - Throws: ``AppError/idTaken`` if another event has the id.
   static func create(
-    _ id: ID, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID, in change: Change
-  ) async throws {
+    _ id: NewID<Event>, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID,
+    in change: Change
+  ) async throws -> Bool {
     // The locks keep names from changing: the host's name enters the guests' lists, and the guests' names enter the
     // guest list.
     guard try await change.lock(users: guests + [creator], for: .share).contains(creator) else {
       throw AppError.sessionEnded
     }
-    try await insert(id, plan, offsets, inviting: guests, by: creator, in: change)
+    return try await insert(id, plan, offsets, inviting: guests, by: creator, in: change)
   }
 
   /// Inserts an event and invites friends to it. The caller holds the locks on all these users.
+  ///
+  /// - Returns: false if the user has created an event with this id before.
   static func insert(
-    _ id: ID, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID, in change: Change
-  ) async throws {
-    try change.write(
-      """
+    _ id: NewID<Event>, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID,
+    in change: Change
+  ) async throws -> Bool {
+    let insertion: SQL = """
       INSERT INTO events (
         id, creator_id, \(Plan.columns.list), live_until, remind_at, \(Offsets.columns.list)
       )
       VALUES (
-        \(id), \(creator), \(Plan.columns.values(of: plan)), \(plan.liveUntil), \(plan.remindAt()),
+        \(id.value), \(creator), \(Plan.columns.values(of: plan)), \(plan.liveUntil), \(plan.remindAt()),
         \(Offsets.columns.values(of: offsets))
       )
-      """)
+      """
+    if id.isGiven {
+      // A request with the same id may run at this moment. The insert waits for it at the primary key.
+      while try await change.rows("\(insertion) ON CONFLICT (id) DO NOTHING").affected == 0 {
+        if try await isCreated(id.value, by: creator, in: change) { return false }
+      }
+    } else {
+      try change.write(insertion)
+    }
     change.touch(.events, of: creator)
     try await Invitation.invite(
-      guests, named: "inviteeIds", to: id, titled: plan.title, beside: 0, by: creator, in: change)
+      guests, named: "inviteeIds", to: id.value, titled: plan.title, beside: 0, by: creator, in: change)
+    return true
+  }
+
+  /// Whether a user has created the event with an id that the user's client has made.
+  ///
+  /// - Returns: false if there is no such event.
+  /// - Throws: ``AppError/idTaken`` if it is not the user's.
+  static func isCreated(_ id: ID, by creator: User.ID, in database: some Querying) async throws -> Bool {
+    guard let row = try await database.first("SELECT creator_id FROM events WHERE id = \(id)") else { return false }
+    guard try (row["creator_id"] as User.ID?) == creator else { throw AppError.idTaken }
+    return true
   }
 
   /// Invites friends of a host to an open event, all or none. Existing invitations stay unchanged.
@@ -222,8 +247,6 @@ extension AppError {
   static let eventNotFound = AppError(.notFound, "event-not-found", "There is no such event.")
   static let notTheCreator = AppError(.forbidden, "not-the-creator", "Only the creator of the event may do this.")
   static let notAHost = AppError(.forbidden, "not-a-host", "Only the hosts of the event may do this.")
-  static let lostUpdate = AppError(
-    .lostUpdate, "lost-update", "The event has changed since you read it. Read it again, then retry.")
 }
 
 /// Events with their first participants, as the reader sees them.

@@ -39,21 +39,21 @@ struct EventRoutes {
   @Sendable func create(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let zones = dependencies.zones
-    let (plan, offsets, guests) = try await request.read { fields in
+    let (given, plan, offsets, guests) = try await request.read { fields in
+      let given = fields.optional(Body.EventDraft.id)
       let (plan, offsets) = try PlanEdit(from: &fields, in: .post, zones: zones).made(in: zones)
       let guests = fields.optional(Body.EventDraft.inviteeIds) ?? []
       fields.check(plan)
-      return (plan, offsets, guests)
+      return (given, plan, offsets, guests)
     }
-    let id = Event.ID.new()
+    let id = NewID(given)
+    var isNew = false
     return try await dependencies.respond(
-      to: context, of: id, at: [.user(me)], about: guests
+      to: context, of: id.value, at: [.user(me)], about: guests
     ) {
-      try await Event.create(id, plan, offsets, inviting: guests, by: me, in: $0)
-    } response: { event in
-      var response = Response.event(event, status: .created)
-      response.headers[.location] = "/api/v1/events/\(id)"
-      return response
+      isNew = try await Event.create(id, plan, offsets, inviting: guests, by: me, in: $0)
+    } response: {
+      .created($0, isNew: isNew)
     }
   }
 
@@ -78,7 +78,7 @@ struct EventRoutes {
   @Sendable func edit(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let versions = request.ifMatch()
+    let versions = request.ifMatch()?.versions
     let zones = dependencies.zones
     let edit = try await request.read { PlanEdit(from: &$0, in: .patch, zones: zones) }
     return try await dependencies.respond(to: context, of: id) { change in
@@ -93,7 +93,7 @@ struct EventRoutes {
   @Sendable func cancel(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
-    let versions = request.ifMatch()
+    let versions = request.ifMatch()?.versions
     return try await dependencies.respond(to: context, of: id) {
       try await Event.cancel(id, by: me, ifVersionIn: versions, in: $0)
     }
@@ -108,12 +108,18 @@ extension Response {
     if let tag = stamp ?? "\"\(event.version)\"" { response.headers.append(HTTPField(name: .eTag, value: tag)) }
     return response
   }
+
+  /// An event that the caller has just created, or had created before with the same id.
+  static func created(_ event: Event, isNew: Bool) -> Response {
+    var response = Response.event(event, status: isNew ? .created : .ok)
+    response.headers[.location] = "/api/v1/events/\(event.id)"
+    return response
+  }
 }
 
-extension Request {
-  /// The versions in `If-Match`, in the form of the service's ETags. Nil if there is no such header, or for `*`.
-  fileprivate func ifMatch() -> Set<Int>? {
-    guard let tags = EntityTags(.ifMatch, of: self), !tags.isAny else { return nil }
-    return Set(tags.values.compactMap { tag in Int(tag).flatMap { "\($0)".hasSameBytes(as: tag) ? $0 : nil } })
+extension EntityTags {
+  /// The versions of events.
+  fileprivate var versions: Set<Int> {
+    Set(values.compactMap { tag in Int(tag).flatMap { "\($0)".hasSameBytes(as: tag) ? $0 : nil } })
   }
 }

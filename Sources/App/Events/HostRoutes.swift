@@ -53,16 +53,19 @@ struct HostRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let body = try await request.read(Body.EventCopy.init)
     let times = Event.CopyTimes(startTime: body.startTime, endTime: body.endTime)
-    let copy = Event.ID.new()
-    try await dependencies.checkMayWait(at: id, context)
+    let copy = NewID(body.id)
+    var isNew = false
+    // A repeated request needs no place in the line, and no rights at the original.
+    var isAgain = false
+    if copy.isGiven { isAgain = try await Event.isCreated(copy.value, by: me, in: dependencies.database) }
+    if !isAgain { try await dependencies.checkMayWait(at: id, context) }
     return try await dependencies.respond(
-      to: context, of: copy, at: [.user(me), .event(id)]
+      to: context, of: copy.value, at: [.user(me), .event(id)]
     ) {
-      try await Event.duplicate(id, as: copy, at: times, in: dependencies.zones, invites: body.invite, by: me, in: $0)
-    } response: { event in
-      var response = Response.event(event, status: .created)
-      response.headers[.location] = "/api/v1/events/\(copy)"
-      return response
+      isNew = try await Event.duplicate(
+        id, as: copy, at: times, in: dependencies.zones, invites: body.invite, by: me, in: $0)
+    } response: {
+      .created($0, isNew: isNew)
     }
   }
 }

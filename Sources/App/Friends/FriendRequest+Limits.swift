@@ -21,7 +21,7 @@ extension FriendRequest {
         (
           SELECT \(Self.seconds(until: "created_at + interval '1 day'")) FROM friend_requests
           WHERE sender_id = \(sender)
-          ORDER BY id DESC
+          ORDER BY created_at DESC
           OFFSET \(maximumPerDay)
           LIMIT 1
         ) AS wait_for_any,

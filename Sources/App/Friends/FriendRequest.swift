@@ -133,6 +133,8 @@ extension FriendRequest {
   enum Sent: Sendable {
     case created(FriendRequest)
     case alreadyPending(FriendRequest)
+    /// The sender has sent it before, with the same id. It may be closed by now.
+    case alreadySent(FriendRequest)
     /// The receiver had also sent a request, so the two are now friends.
     case accepted(FriendRequest)
   }
@@ -152,15 +154,31 @@ extension FriendRequest {
     ).map(FriendRequest.init(row:))
   }
 
+  /// The request that a user has sent with an id that the user's client has made, open or closed.
+  ///
+  /// - Throws: ``AppError/idTaken`` if it is not the user's; ``AppError/userNotFound`` if the user does not see the
+  ///   receiver.
+  static func sent(_ id: ID, by sender: User.ID, in database: some Querying) async throws -> FriendRequest? {
+    let row = try await database.first(
+      "SELECT \(columns), \(User.visible("r.receiver_id", to: sender)) AS is_visible FROM \(source) WHERE r.id = \(id)")
+    guard let row else { return nil }
+    let request = try FriendRequest(row: row)
+    guard request.sender.id == sender else { throw AppError.idTaken }
+    guard try row["is_visible"] else { throw AppError.userNotFound }
+    return request
+  }
+
   /// Sends a friend request. If its sender has proven no address and has no identity, it waits in the receiver's folder
   /// of filtered requests, and the receiver is not notified: see ``release(of:in:)``.
   ///
   /// The receiver's preference decides who may ask. It does not matter for users whom the receiver has asked.
   ///
   /// - Parameter isLimited: false for load tests, which send more requests than people do.
-  /// - Throws: ``AppError/requestsClosed``; ``AppError`` `too-many-friend-requests`, see ``checkLimits(of:to:in:)``.
+  /// - Throws: ``AppError/requestsClosed``; ``AppError/idTaken``; ``AppError`` `too-many-friend-requests`, see
+  ///   ``checkLimits(of:to:in:)``.
   static func send(
-    from sender: User.ID, to receiver: User.ID, isLimited: Bool = true, in change: Change
+    _ id: NewID<FriendRequest> = NewID(nil), from sender: User.ID, to receiver: User.ID, isLimited: Bool = true,
+    in change: Change
   ) async throws -> Sent {
     guard sender != receiver else { throw AppError.invalid("receiverId", .notAllowed, "must be another user") }
     // Before the user locks, so that a request that waits for its turn holds no lock on the two users.
@@ -170,11 +188,10 @@ extension FriendRequest {
     // pending request per pair. Only then is it certain whether the two are friends.
     let friends: SQL = "SELECT friend_id FROM friends WHERE user_id = \(sender)"
     while true {
-      let id = ID.new()
       let results = try await change.pipeline(
         """
         INSERT INTO friend_requests (id, sender_id, receiver_id, filtered)
-        SELECT \(id), u.id, \(receiver), NOT \(User.isProven("u")) FROM users AS u WHERE u.id = \(sender)
+        SELECT \(id.value), u.id, \(receiver), NOT \(User.isProven("u")) FROM users AS u WHERE u.id = \(sender)
         ON CONFLICT DO NOTHING
         """,
         """
@@ -185,13 +202,17 @@ extension FriendRequest {
         SELECT \(User.Audience.includes("u.requests_from", of: "u.id", userWithFriends: friends)) AS may_ask
         FROM users AS u WHERE u.id = \(receiver) AND \(User.visible("u.id", to: sender))
         """)
+      // Whatever the two are by now. The insert has waited for a request with this id that ran at this moment.
+      if id.isGiven, results[0].affected == 0, let sent = try await sent(id.value, by: sender, in: change) {
+        return .alreadySent(sent)
+      }
       // The error also rolls the request back.
       guard let seen = results[2].first else { throw AppError.userNotFound }
       guard results[1].isEmpty else { throw AppError.alreadyFriends }
       if results[0].affected == 1 {
         guard try seen["may_ask"] else { throw AppError.requestsClosed }
         if isLimited { try await checkLimits(of: sender, to: receiver, in: change) }
-        let request = try await find(id, in: change)
+        let request = try await find(id.value, in: change)
         change.touch(.sentFriendRequests, of: sender)
         if !request.isFiltered { announce(request, in: change) }
         return .created(request)

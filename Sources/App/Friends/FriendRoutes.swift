@@ -45,7 +45,12 @@ struct FriendRoutes {
 
   @Sendable func send(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let receiver = try await request.read(Body.FriendRequestDraft.init).receiverId
+    let draft = try await request.read(Body.FriendRequestDraft.init)
+    var receiver = draft.receiverId
+    if let id = draft.id, let sent = try await FriendRequest.sent(id, by: me, in: database) {
+      if context.idempotent == nil { return .json(sent) }
+      receiver = sent.receiver.id
+    }
     // With an Idempotency-Key, this response must also be stored.
     if context.idempotent == nil,
       let pending = try await FriendRequest.pending(from: me, to: receiver, in: database)
@@ -53,9 +58,13 @@ struct FriendRoutes {
       return .json(pending)
     }
     return try await dependencies.respond(to: context, at: [.user(me), .user(receiver)], about: [receiver]) {
-      switch try await FriendRequest.send(from: me, to: receiver, isLimited: dependencies.throttle.isOn, in: $0) {
+      let isLimited = dependencies.throttle.isOn
+      return
+        switch try await FriendRequest.send(
+          NewID(draft.id), from: me, to: receiver, isLimited: isLimited, in: $0)
+      {
       case .created(let request): .json(request, status: .created)
-      case .alreadyPending(let request), .accepted(let request): .json(request)
+      case .alreadyPending(let request), .alreadySent(let request), .accepted(let request): .json(request)
       }
     }
   }

@@ -83,10 +83,11 @@ struct InboxRoutes {
       }
       return choices
     }
+    let tags = request.ifMatch()
     return try await dependencies.respond(to: context, at: [.user(me)]) {
       try await NotificationPreferences.find(of: me, in: database)
     } verb: {
-      try await NotificationPreferences.choose(choices, by: me, in: $0)
+      try await NotificationPreferences.choose(choices, by: me, ifStampIn: tags, in: $0)
     } committed: {
       try await $0.afterCommit(of: me, in: database)
     } response: {

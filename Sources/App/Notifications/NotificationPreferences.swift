@@ -22,14 +22,21 @@ struct NotificationPreferences: Stamped {
 
   /// Turns types on and off; the others stay as they are. Repeating it changes nothing.
   ///
-  /// - Parameter choices: whether each type is on.
+  /// - Parameters:
+  ///   - choices: whether each type is on.
+  ///   - tags: the stamps that the client has read. With another one, a change gets 412.
   /// - Returns: all preferences, without the stamp, which is set at the commit.
   /// - Throws: ``AppError/sessionEnded`` if the account is gone.
   static func choose(
-    _ choices: [Notice.Kind: Bool], by user: User.ID, in change: Change
+    _ choices: [Notice.Kind: Bool], by user: User.ID, ifStampIn tags: EntityTags? = nil, in change: Change
   ) async throws -> NotificationPreferences {
     // The lock makes two phones of one user choose one after the other, without a deadlock.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
+    if let tags {
+      let current = try await find(of: user, in: change)
+      let changesAny = choices.contains { current.muted.contains($0.key) == $0.value }
+      if changesAny, let stamp = current.stamp, !tags.contains(stamp) { throw AppError.lostUpdate }
+    }
     let (on, off) = (choices.filter(\.value).map(\.key), choices.filter { !$0.value }.map(\.key))
     let results = try await change.pipeline(
       "DELETE FROM muted_notifications WHERE user_id = \(user) AND type = ANY(\(on))",

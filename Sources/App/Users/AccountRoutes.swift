@@ -38,6 +38,7 @@ struct AccountRoutes {
       try await dependencies.throttle.count(.changes(to: email), .changes(by: me))
     }
     let keys = dependencies.refreshTokenKeys
+    let tags = request.ifMatch()
     return try await passing(email, context) { decision in
       try await dependencies.respond(to: context, at: [.user(me)]) {
         guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
@@ -46,7 +47,7 @@ struct AccountRoutes {
         // A spent code makes this a change, so that the response is stored.
         if confirmation != nil { change.noteQuietWrite() }
         try await confirmation?.spend(in: change)
-        try await User.edit(me, edit, decision, by: session, keys: keys, in: change)
+        try await User.edit(me, edit, decision, by: session, ifStampIn: tags, keys: keys, in: change)
         guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
         return user
       } committed: {

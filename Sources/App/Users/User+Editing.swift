@@ -6,12 +6,13 @@ extension User {
   ///
   /// - Parameters:
   ///   - edit: what the request sets.
+  ///   - tags: the stamps of the profile that the client has read. With another one, a change gets 412.
   ///   - decision: on the mail to a new address.
   /// - Throws: ``AppError/usernameTaken``, ``AppError/emailTaken``, ``AppError/tooManyAttempts`` if the gate holds the
   ///   mail back, or ``AppError/sessionEnded`` if there is no account.
   static func edit(
-    _ id: ID, _ edit: Changes<Profile>, _ decision: MailGate.Decision?, by session: Session.ID, keys: SigningKeys,
-    in change: Change
+    _ id: ID, _ edit: Changes<Profile>, _ decision: MailGate.Decision?, by session: Session.ID,
+    ifStampIn tags: EntityTags? = nil, keys: SigningKeys, in change: Change
   ) async throws {
     // The row is locked before anything else is read: a change that befriends or invites this user waits, or is seen
     // below.
@@ -20,10 +21,16 @@ extension User {
       "SELECT \(Profile.record) AS profile FROM users WHERE id = \(id) FOR NO KEY UPDATE")
     guard let old: Profile = try row?["profile"] else { throw AppError.sessionEnded }
     let new = edit.applied(to: old)
+    let isChanged = Profile.settings.contains { !$0.columns.isEmpty && $0.differs(old, new) }
+    if let tags, isChanged || new.newEmail != nil,
+      let stamp = try await Stamps.read(.profile, of: id, in: change), !tags.contains(stamp)
+    {
+      throw AppError.lostUpdate
+    }
     if new.newEmail != nil { try await Session.check(session, in: change) }
     let isRenamed = (new.username, new.displayName) != (old.username, old.displayName)
     if isRenamed { try change.lockEvents(thatShow: id) }
-    if Profile.settings.contains(where: { !$0.columns.isEmpty && $0.differs(old, new) }) {
+    if isChanged {
       do {
         try await change.rows(
           """

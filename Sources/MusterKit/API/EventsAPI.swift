@@ -68,9 +68,7 @@ public struct EventsAPI: Sendable {
   public func edit(
     _ id: Event.ID, applying edit: EventEdit, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    var call = try APICall.write(.editEvent(id), edit, key: key)
-    call.headers["If-Match"] = version.map { "\"\($0)\"" }
-    return try await caller.get(call)
+    try await caller.get(.write(.editEvent(id), edit, key: key).basedOn(version.map(String.init)))
   }
 
   /// Cancels an event that the caller created. It stays readable, and no longer changes.
@@ -80,9 +78,7 @@ public struct EventsAPI: Sendable {
   public func cancel(
     _ id: Event.ID, ifVersion version: Int? = nil, key: IdempotencyKey = .random()
   ) async throws -> Event {
-    var call = APICall.write(.cancelEvent(id), key: key)
-    call.headers["If-Match"] = version.map { "\"\($0)\"" }
-    return try await caller.get(call)
+    try await caller.get(.write(.cancelEvent(id), key: key).basedOn(version.map(String.init)))
   }
 
   /// The guests of an event.

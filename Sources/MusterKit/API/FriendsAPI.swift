@@ -43,12 +43,17 @@ public struct FriendRequestsAPI: Sendable {
 
   /// Asks a user to be friends.
   ///
-  /// - Returns: the pending request; or, if the other user had asked already, their request, now accepted.
-  /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `requests-closed`, `too-many-friend-requests` with a
-  ///   `retryAfter` that may be days
+  /// - Parameter id: the id of the new request. With it, the call can be repeated at any age: it then returns the request
+  ///   as it is.
+  /// - Returns: the pending request, which has another id if it existed already; or, if the other user had asked
+  ///   already, their request, now accepted.
+  /// - Throws: ``MusterError``: `user-not-found`, `already-friends`, `id-taken`, `requests-closed`,
+  ///   `too-many-friend-requests` with a `retryAfter` that may be days
   @discardableResult
-  public func send(to userID: User.ID, key: IdempotencyKey = .random()) async throws -> FriendRequest {
-    try await caller.get(.write(.sendFriendRequest, FriendRequestDraft(receiverId: userID), key: key))
+  public func send(
+    to userID: User.ID, id: FriendRequest.ID? = nil, key: IdempotencyKey = .random()
+  ) async throws -> FriendRequest {
+    try await caller.get(.write(.sendFriendRequest, FriendRequestDraft(id: id, receiverId: userID), key: key))
   }
 
   /// Accepts a request that the caller received. Accepting again returns the same.

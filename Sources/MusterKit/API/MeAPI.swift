@@ -11,11 +11,14 @@ public struct MeAPI: Sendable {
 
   /// Changes the profile.
   ///
-  /// - Throws: ``MusterError``: `username-taken`, `email-taken`, `too-many-usernames`, `wrong-password`, `wrong-code`,
-  ///   `invalid-fields`
+  /// - Parameter stamp: that of the profile that the edit is based on. Without it, the last edit wins.
+  /// - Throws: ``MusterError``: `lost-update`, `username-taken`, `email-taken`, `too-many-usernames`, `wrong-password`,
+  ///   `wrong-code`, `invalid-fields`
   @discardableResult
-  public func edit(_ edit: ProfileEdit, key: IdempotencyKey = .random()) async throws -> User {
-    try await caller.get(.write(.editMe, edit, key: key))
+  public func edit(
+    _ edit: ProfileEdit, ifStamp stamp: Stamp? = nil, key: IdempotencyKey = .random()
+  ) async throws -> User {
+    try await caller.get(.write(.editMe, edit, key: key).basedOn(stamp?.rawValue))
   }
 
   /// Sets the picture. The service re-encodes it as JPEG, without metadata, and does not keep the original.

@@ -45,12 +45,14 @@ public struct NotificationsAPI: Sendable {
 
   /// Turns types on and off. Types that are absent keep their value.
   ///
-  /// - Throws: ``MusterError``: `invalid-fields` for a type that cannot be turned off
+  /// - Parameter stamp: that of the preferences that the choice is based on. Without it, the last choice wins.
+  /// - Throws: ``MusterError``: `lost-update`; `invalid-fields` for a type that cannot be turned off
   @discardableResult
   public func setPreferences(
-    _ preferences: NotificationPreferences, key: IdempotencyKey = .random()
+    _ preferences: NotificationPreferences, ifStamp stamp: Stamp? = nil, key: IdempotencyKey = .random()
   ) async throws -> NotificationPreferences {
-    try await caller.get(.write(.setNotificationPreferences, preferences, key: key))
+    try await caller.get(
+      .write(.setNotificationPreferences, preferences, key: key).basedOn(stamp?.rawValue))
   }
 
   /// Notifications as they enter the inbox, and which collections change. Connects when it is iterated.

@@ -59,6 +59,15 @@ struct APICall: Sendable {
     return call
   }
 
+  /// The same write, refused if something newer than this stands there.
+  ///
+  /// - Parameter tag: a version or a stamp. Nil accepts anything.
+  func basedOn(_ tag: String?) -> APICall {
+    var call = self
+    call.headers["If-Match"] = tag.map { "\"\($0)\"" }
+    return call
+  }
+
   private mutating func setBody(_ value: some Encodable) throws {
     do {
       body = try JSONEncoder.muster().encode(value)

@@ -477,6 +477,8 @@ public struct Block: Codable, Sendable, Hashable {
 
 /// A new friend request.
 struct FriendRequestDraft: Codable, Sendable, Hashable {
+  /// The id of the request, a UUID of version 7. See "Ids of your own".
+  var id: FriendRequest.ID?
   /// Another user's id.
   var receiverId: User.ID
 }
@@ -628,6 +630,8 @@ public struct Location: Codable, Sendable, Hashable {
 
 /// A new event.
 public struct EventDraft: Codable, Sendable, Hashable {
+  /// The id of the event, a UUID of version 7. See "Ids of your own".
+  public var id: Event.ID?
   /// The title of the event.
   public var title: String
   /// Information for the guests.
@@ -658,10 +662,11 @@ public struct EventDraft: Codable, Sendable, Hashable {
   public var inviteeIds: [User.ID]
 
   public init(
-    title: String, note: String? = nil, startTime: Date, endTime: Date? = nil, timeZone: TimeZone = .current,
-    location: Location? = nil, url: URL? = nil, capacity: Int? = nil, answerBy: Date? = nil, maxPlusOnes: Int? = nil,
-    inviteeIds: [User.ID] = []
+    id: Event.ID? = nil, title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
+    timeZone: TimeZone = .current, location: Location? = nil, url: URL? = nil, capacity: Int? = nil,
+    answerBy: Date? = nil, maxPlusOnes: Int? = nil, inviteeIds: [User.ID] = []
   ) {
+    self.id = id
     self.title = title
     self.note = note
     self.startTime = startTime
@@ -676,12 +681,13 @@ public struct EventDraft: Codable, Sendable, Hashable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case title, note, startTime, endTime, location, url, capacity, answerBy, maxPlusOnes, inviteeIds
+    case id, title, note, startTime, endTime, location, url, capacity, answerBy, maxPlusOnes, inviteeIds
     case timeZoneName = "timeZone"
   }
 
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
+    id = try container.decodeIfPresent(Event.ID.self, forKey: .id)
     title = try container.decode(String.self, forKey: .title)
     note = try container.decodeIfPresent(String.self, forKey: .note)
     startTime = try container.decode(Date.self, forKey: .startTime)
@@ -764,6 +770,8 @@ public struct EventEdit: Codable, Sendable, Hashable {
 
 /// The time of a copy of an event, and its guests.
 public struct EventCopy: Codable, Sendable, Hashable {
+  /// The id of the copy, a UUID of version 7. See "Ids of your own".
+  public var id: Event.ID?
   /// When the copy starts.
   public var startTime: Date
   /// Must be after `startTime`. `.keep`: the copy is as long as the original. `.clear`: it has no end.
@@ -771,18 +779,20 @@ public struct EventCopy: Codable, Sendable, Hashable {
   /// Whether to invite the guests of the original who are friends of the caller. Default: `false`.
   public var invite: Bool?
 
-  public init(startTime: Date, endTime: Edit<Date> = .keep, invite: Bool? = nil) {
+  public init(id: Event.ID? = nil, startTime: Date, endTime: Edit<Date> = .keep, invite: Bool? = nil) {
+    self.id = id
     self.startTime = startTime
     self.endTime = endTime
     self.invite = invite
   }
 
   enum CodingKeys: String, CodingKey {
-    case startTime, endTime, invite
+    case id, startTime, endTime, invite
   }
 
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
+    id = try container.decodeIfPresent(Event.ID.self, forKey: .id)
     startTime = try container.decode(Date.self, forKey: .startTime)
     endTime = try container.decode(Edit<Date>.self, forKey: .endTime)
     invite = try container.decodeIfPresent(Bool.self, forKey: .invite)

@@ -51,6 +51,8 @@ extension Problem.Slug {
   public static let guestNotFound: Self = "guest-not-found"
   /// 431: More than 16 KiB of request line and headers, or more than 100 headers.
   public static let headersTooLarge: Self = "headers-too-large"
+  /// 409: Something of another user has the id that the client has made: make a new one.
+  public static let idTaken: Self = "id-taken"
   /// 422: This `Idempotency-Key` was used with another body, query or `If-Match`.
   public static let idempotencyKeyReused: Self = "idempotency-key-reused"
   /// 403: The token is invalid, was issued more than ten minutes ago, or its identity is not linked to the account; the
@@ -80,7 +82,7 @@ extension Problem.Slug {
   public static let linkNotFound: Self = "link-not-found"
   /// 403: The share link has the kind `view`: ask a host for an invitation.
   public static let linkOnlyShows: Self = "link-only-shows"
-  /// 412: The event was edited since the version in `If-Match`.
+  /// 412: Something newer stands there than what `If-Match` names: read it, and let the user decide.
   public static let lostUpdate: Self = "lost-update"
   /// 400: The body is not a JSON object, or is JSON that Muster refuses.
   public static let malformedBody: Self = "malformed-body"

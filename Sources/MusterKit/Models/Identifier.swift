@@ -11,8 +11,8 @@ public struct Identifier<Thing>: RawRepresentable, Hashable, Sendable {
   /// In lower case, as the API prints it.
   var wire: String { rawValue.wire }
 
-  /// A new id.
-  public init() { self.init(rawValue: UUID()) }
+  /// A new id: a UUID of version 7, as the service wants it for what it creates.
+  public init() { self.init(rawValue: .version7()) }
 }
 
 extension Identifier: LosslessStringConvertible {
@@ -44,6 +44,17 @@ extension Identifier where Thing == Guest {
 extension UUID {
   /// In lower case, as the API prints it.
   var wire: String { uuidString.lowercased() }
+
+  /// Random, except for the time at its beginning (RFC 9562). Nothing depends on the time, which may be wrong.
+  static func version7(at time: Date = Date()) -> UUID {
+    var bytes = UUID().uuid
+    let milliseconds = UInt64(max(0, min(time.timeIntervalSince1970 * 1000, 0xffff_ffff_ffff)))
+    withUnsafeMutableBytes(of: &bytes) { bytes in
+      for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: milliseconds >> (8 * (5 - index))) }
+      bytes[6] = bytes[6] & 0x0f | 0x70
+    }
+    return UUID(uuid: bytes)
+  }
 }
 
 // The synthesized conformances of this module use these, so that all models have ids in lower case.

@@ -43,11 +43,16 @@ struct PreviewRequest: Sendable {
   }
 
   /// The versions in `If-Match`; nil without it, or for any.
-  var versions: [Int]? {
+  var versions: [Int]? { tags?.compactMap { Int($0) } }
+
+  /// Whether `If-Match`, if there is one, has the stamp.
+  func isBased(on stamp: Stamp?) -> Bool { stamp.map { tags?.contains($0.rawValue) != false } ?? true }
+
+  private var tags: [String]? {
     guard let header = headers["If-Match"] else { return nil }
     let tags = header.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
     if tags.contains("*") { return nil }
-    return tags.compactMap { Int($0.replacingOccurrences(of: "W/", with: "").trimmingCharacters(in: ["\""])) }
+    return tags.map { $0.replacingOccurrences(of: "W/", with: "").trimmingCharacters(in: ["\""]) }
   }
 
   /// The ids of `?ids=`; nil without them.

@@ -5,14 +5,18 @@ extension PreviewWorld {
   private static let participantsListed = 5
 
   mutating func createEvent(_ request: PreviewRequest) throws -> TransportResponse {
-    let id: Event.ID = newID()
-    try perform(.createEvent(try request.read(defaults: ["inviteeIds": .array([])]), temporaryID: id))
+    let draft: EventDraft = try request.read(defaults: ["inviteeIds": .array([])])
+    if let id = draft.id, try lists.isCreated(id) { return try shown(id) }
+    let id = draft.id ?? newID()
+    try perform(.createEvent(draft, temporaryID: id))
     return try shown(id, status: 201)
   }
 
   mutating func duplicate(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
-    let copy: Event.ID = newID()
-    try lists.duplicate(id, try request.read(defaults: ["invite": .bool(false)]), as: copy, now)
+    let draft: EventCopy = try request.read(defaults: ["invite": .bool(false)])
+    if let copy = draft.id, try lists.isCreated(copy) { return try shown(copy) }
+    let copy = draft.id ?? newID()
+    try lists.duplicate(id, draft, as: copy, now)
     return try shown(copy, status: 201)
   }
 

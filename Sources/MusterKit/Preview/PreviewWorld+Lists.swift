@@ -85,7 +85,7 @@ extension PreviewWorld {
   }
 
   mutating func setPreferences(_ request: PreviewRequest) throws -> TransportResponse {
-    try perform(.setPreferences(try request.read()))
+    try perform(.setPreferences(try request.read()), basedOn: .notificationPreferences, in: request)
     settle()
     return try .json(lists.notificationPreferences)
   }

@@ -3,7 +3,7 @@ import Foundation
 extension PreviewWorld {
   mutating func editMe(_ request: PreviewRequest) throws -> TransportResponse {
     let edit: ProfileEdit = try request.read()
-    try perform(.editProfile(edit))
+    try perform(.editProfile(edit), basedOn: .profile, in: request)
     if let email = edit.email { lists.profile?.pendingEmail = email }
     // The response has the new stamp.
     settle()
@@ -73,11 +73,12 @@ extension PreviewWorld {
 
   mutating func sendRequest(_ request: PreviewRequest) throws -> TransportResponse {
     let draft: FriendRequestDraft = try request.read()
+    if let id = draft.id, let sent = try lists.sentRequest(id) { return try .json(sent) }
     let receiver = draft.receiverId
     let theirs = lists.friendRequests?.first { $0.sender.id == receiver }
     let mine = lists.sentFriendRequests?.first { $0.receiver.id == receiver }
     let person = receiver == me.id ? me.person : lists.surroundings?.people[receiver]?.person
-    let id: FriendRequest.ID = newID()
+    let id = draft.id ?? newID()
     try perform(.sendRequest(to: person ?? Person(id: receiver, username: "", displayName: ""), temporaryID: id))
     if let theirs {
       // Both have asked, and both are notified.

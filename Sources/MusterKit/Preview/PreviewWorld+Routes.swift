@@ -106,6 +106,13 @@ extension PreviewWorld {
     lists.apply(write, at: now)
   }
 
+  /// The same for a write that names the stamp on which it is based.
+  mutating func perform(_ write: Write, basedOn collection: CacheCollection, in request: PreviewRequest) throws {
+    let before = lists
+    try perform(write)
+    if lists != before, !request.isBased(on: stamps[collection]) { throw Problem.lostUpdate }
+  }
+
   private mutating func nothing(after write: Write) throws -> TransportResponse {
     try perform(write)
     return .noContent

@@ -63,6 +63,13 @@ extension Lists {
     return event
   }
 
+  /// Whether the user has created the event with this id, which the user's client has made.
+  func isCreated(_ id: Event.ID) throws(Problem) -> Bool {
+    guard let event = try? event(id) else { return false }
+    guard event.myRole == .creator else { throw .idTaken }
+    return true
+  }
+
   func checkIsOpen(_ event: Event) throws(Problem) {
     if event.status == .cancelled {
       throw .refused(.eventCancelled, 409, "The event is cancelled and can no longer change.")
@@ -111,6 +118,10 @@ extension Lists {
   private func check(_ edit: EventEdit, of id: Event.ID, ifVersion version: Int?) throws(Problem) {
     let event = try hostedEvent(id)
     try checkIsOpen(event)
+    // An edit that has happened already may be repeated, whatever it is based on.
+    var edited = event
+    edited.apply(edit)
+    guard edited != event else { return }
     if let version, version != event.version { throw .lostUpdate }
     let start = edit.startTime ?? event.startTime
     try checkTimes(start, edit.endTime.applied(to: event.endTime), nil)
@@ -152,6 +163,14 @@ extension Lists {
     guard request.status == status else {
       throw .refused(.friendRequestClosed, 409, "The friend request is already \(request.status.rawValue).")
     }
+  }
+
+  /// The request that the user has sent with this id, which the user's client has made.
+  func sentRequest(_ id: FriendRequest.ID) throws(Problem) -> FriendRequest? {
+    let known = (sentFriendRequests ?? []) + (friendRequests ?? []) + (surroundings?.closed ?? [])
+    guard let request = known.first(where: { $0.id == id }) else { return nil }
+    guard request.sender.id == profile?.id else { throw .idTaken }
+    return request
   }
 
   private func checkRequest(to user: User.ID) throws(Problem) {
@@ -196,8 +215,10 @@ extension Problem {
     invalid([FieldProblem(field, code, message)])
   }
 
+  static let idTaken = refused(.idTaken, 409, "Something else has this id. Make a new one.")
+
   static let lostUpdate = refused(
-    .lostUpdate, 412, "The event has changed since you read it. Read it again, then retry.")
+    .lostUpdate, 412, "This has changed since you read it. Read it again, then retry.")
 }
 
 extension FieldProblem {

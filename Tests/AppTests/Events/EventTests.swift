@@ -159,12 +159,14 @@ import Testing
         ("w/\"2\"", false),
         ("", false), (",", false), ("\"", false), (#""22""#, false), (#""2 ""#, false),
       ] {
-        let id = try await ana.createEvent()["id"].string ?? ""
-        try await ana.edit(id, #"{"title": "B"}"#)
+        let (id, other) = (
+          try await ana.createEvent()["id"].string ?? "", try await ana.createEvent()["id"].string ?? ""
+        )
+        for event in [id, other] { try await ana.edit(event, #"{"title": "B"}"#) }
         let headers = [("If-Match", tags)]
-        let edited = try await ana.send("PATCH", "events/\(id)", #"{"title": "B"}"#, headers: headers)
+        let edited = try await ana.send("PATCH", "events/\(id)", #"{"title": "C"}"#, headers: headers)
         #expect(edited.status == (matches ? 200 : 412), "\(tags)")
-        let cancelled = try await ana.send("DELETE", "events/\(id)", headers: headers)
+        let cancelled = try await ana.send("DELETE", "events/\(other)", headers: headers)
         #expect(cancelled.status == (matches ? 200 : 412), "\(tags)")
         if !matches { #expect(edited.problem == "lost-update" && cancelled.problem == "lost-update", "\(tags)") }
       }

@@ -170,9 +170,11 @@ enum Body {
 
   /// A new friend request.
   struct FriendRequestDraft: Sendable {
+    let id: FriendRequest.ID?
     let receiverId: User.ID
 
     init(_ fields: inout Fields) {
+      id = fields.optional("id", .newID())
       receiverId = fields.required("receiverId", .id())
     }
   }
@@ -202,6 +204,7 @@ enum Body {
 
   /// A new event.
   enum EventDraft {
+    static let id = Fields.Member<Event.ID>("id", .newID())
     static let title = Fields.Member<String>("title", .line(1...200))
     static let note = Fields.Member<String>("note", .text(0...2000))
     static let startTime = Fields.Member<GivenTime>("startTime", .plannedTime)
@@ -217,11 +220,13 @@ enum Body {
 
   /// The time of a copy of an event, and its guests.
   struct EventCopy: Sendable {
+    let id: Event.ID?
     let startTime: GivenTime
     let endTime: Edit<GivenTime?>
     let invite: Bool
 
     init(_ fields: inout Fields) {
+      id = fields.optional("id", .newID())
       startTime = fields.required("startTime", .plannedTime)
       endTime = fields.clearableEdit("endTime", .plannedTime)
       invite = fields.optional("invite", .flag) ?? false

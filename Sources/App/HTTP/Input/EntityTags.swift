@@ -1,4 +1,5 @@
 import HTTPServer
+import Postgres
 
 /// The entity tags that an `If-Match` or `If-None-Match` lists (RFC 9110, section 8.8.3).
 ///
@@ -23,6 +24,11 @@ struct EntityTags: Sendable {
     isAny || values.contains { $0.utf8.count + 2 == eTag.utf8.count && eTag.utf8.dropFirst().starts(with: $0.utf8) }
   }
 
+  /// Whether the list has the tag of a collection, or the stamp itself.
+  func contains(_ stamp: Timestamp) -> Bool {
+    contains(Stamp(stamp).eTag) || values.contains { Stamps.Validator($0) == .echo(stamp) }
+  }
+
   private mutating func read(_ line: Substring.UTF8View) {
     var rest = line
     while values.count < Self.maximum {
@@ -42,4 +48,19 @@ struct EntityTags: Sendable {
       values.append(text.plainTag)
     }
   }
+}
+
+extension Request {
+  /// What a change is based on. Nil if there is no `If-Match`, or for `*`.
+  func ifMatch() -> EntityTags? {
+    guard let tags = EntityTags(.ifMatch, of: self), !tags.isAny else { return nil }
+    return tags
+  }
+}
+
+extension AppError {
+  /// Something newer than what `If-Match` names, unless the request would change nothing: a change that is repeated has
+  /// succeeded, whatever it was based on.
+  static let lostUpdate = AppError(
+    .lostUpdate, "lost-update", "This has changed since you read it. Read it again, then retry.")
 }

@@ -426,14 +426,14 @@ struct Model {
   /// - Parameter version: the version in `If-Match`.
   mutating func edit(_ event: Int, by person: Int, to new: Plan, ifVersion version: Int?) -> Set<Int> {
     if let refusal = self.refusal(of: event, to: person) { return refusal }
-    if let version, version != events[event].version { return [412] }
-    if let end = new.end, end <= new.start { return [422] }
     let old = events[event].plan
     let (before, after) = (old.words, new.words)
     let changes = after.indices.filter { after[$0].value != before[$0].value }.map { index in
       "\(after[index].field) from \(before[index].value ?? "-") to \(after[index].value ?? "-")"
     }
     if changes.isEmpty { return [200] }
+    if let version, version != events[event].version { return [412] }
+    if let end = new.end, end <= new.start { return [422] }
     clock += 1
     events[event].plan = new
     events[event].version += 1

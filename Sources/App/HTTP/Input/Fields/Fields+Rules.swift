@@ -97,6 +97,11 @@ extension Fields.Rule {
     }
   }
 
+  /// An id that the client makes.
+  static func newID<Thing>() -> Self where Value == Identifier<Thing> {
+    Self.id().and("must be a UUID of version 7") { $0.isVersion7 }
+  }
+
   /// One of the words of an enumeration.
   static func word(of words: [Value]) -> Self where Value: RawRepresentable & Sendable, Value.RawValue == String {
     Self(placeholder: words[0]) { json throws(Fields.Broken) in
