@@ -12,6 +12,8 @@ public struct AppError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A sentence for a developer.
   public let message: String
   public var fields: [FieldError] = []
+  /// The answer that a refused one would have replaced.
+  var current: Party?
   /// Seconds after which to try again.
   public var retryAfter: Int?
   public var allow: String?

@@ -33,9 +33,10 @@ struct HostRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
-    let status = try await request.read(Body.AnswerSetting.init).status
+    let body = try await request.read(Body.AnswerSetting.init)
+    let basis = Party.Basis(status: body.ifStatus, plusOnes: body.ifPlusOnes)
     return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
-      try await Guest.setAnswer(status, of: guest, to: id, by: me, in: $0)
+      try await Guest.setAnswer(body.status, basedOn: basis, of: guest, to: id, by: me, in: $0)
     }
   }
 

@@ -7,15 +7,17 @@ extension Guest {
   /// again changes nothing: a waiting guest keeps their place in the line, even with another number of plus-ones. The
   /// hosts are notified.
   ///
-  /// - Parameter plusOnes: the number of people whom the guest brings. Nil keeps the number.
+  /// - Parameters:
+  ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
+  ///   - basis: what the answer is based on. Nil: the last answer wins.
   /// - Throws: ``AppError/eventNotFound`` or ``AppError/visitorNotFound``; ``AppError/ownEvent``; what ``AnswerRules``
   ///   throw.
   static func answer(
-    _ answer: Invitation.Status, plusOnes: Int? = nil, to event: Event.ID, by guest: ID, as kind: Kind,
-    in change: Change
+    _ answer: Invitation.Status, plusOnes: Int? = nil, basedOn basis: Party.Basis? = nil, to event: Event.ID,
+    by guest: ID, as kind: Kind, in change: Change
   ) async throws {
     let found = try await LockedGuest.find(guest, as: kind, at: event, in: change)
-    try await found.answer(answer, plusOnes: plusOnes, in: change)
+    try await found.answer(answer, plusOnes: plusOnes, basedOn: basis, in: change)
   }
 
   /// Sets the answer of a guest on behalf of a host, even after the deadline. The rules of the guest's own answers
@@ -24,10 +26,11 @@ extension Guest {
   ///
   /// - Throws: ``AppError/guestNotFound`` if the host sees no such guest; what ``AnswerRules`` throw.
   static func setAnswer(
-    _ answer: Invitation.Status, of guest: ID, to event: Event.ID, by host: User.ID, in change: Change
+    _ answer: Invitation.Status, basedOn basis: Party.Basis? = nil, of guest: ID, to event: Event.ID,
+    by host: User.ID, in change: Change
   ) async throws {
     let (found, person) = try await LockedGuest.find(guest, at: event, seenBy: host, in: change)
-    try await found.answer(answer, setBy: person, in: change)
+    try await found.answer(answer, basedOn: basis, setBy: person, in: change)
   }
 
   /// Approves a guest who waits for it. An invitee becomes `invited`, and is notified. A visitor's wanted answer
@@ -121,11 +124,12 @@ struct LockedGuest {
 
   /// - Parameter host: the host who sets the answer; nil for the guest.
   func answer(
-    _ answer: Invitation.Status, plusOnes: Int? = nil, setBy host: Person? = nil, in change: Change
+    _ answer: Invitation.Status, plusOnes: Int? = nil, basedOn basis: Party.Basis? = nil,
+    setBy host: Person? = nil, in change: Change
   ) async throws {
     let new = try rules.party(
-      after: answer, bringing: plusOnes, from: party, of: kind, isProposed: visit?.visitor.isProposed ?? false,
-      isSetByHost: host != nil)
+      after: answer, bringing: plusOnes, basedOn: basis, from: party, of: kind,
+      isProposed: visit?.visitor.isProposed ?? false, isSetByHost: host != nil)
     guard new != party else { return }
     try write(new, in: change)
     let notice = Notice.answer(event, title, guest, new, setBy: host?.id)

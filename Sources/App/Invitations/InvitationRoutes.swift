@@ -27,8 +27,10 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let body = try await request.read(Body.InvitationAnswer.init)
+    let basis = Party.Basis(status: body.ifStatus, plusOnes: body.ifPlusOnes)
     return try await dependencies.respond(to: context, of: id) {
-      try await Guest.answer(body.status, plusOnes: body.plusOnes, to: id, by: Guest.ID(me), as: .invitee, in: $0)
+      try await Guest.answer(
+        body.status, plusOnes: body.plusOnes, basedOn: basis, to: id, by: Guest.ID(me), as: .invitee, in: $0)
     }
   }
 

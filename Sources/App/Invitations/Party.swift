@@ -13,6 +13,37 @@ struct Party: Sendable, Equatable {
   var answer: Invitation.Status { wanted ?? (status == .waitlisted ? .going : status) }
 }
 
+extension Party {
+  /// What an answer is based on: the state of the guest as the client has read it. Nil says nothing.
+  struct Basis: Sendable {
+    var status: Invitation.Status?
+    var plusOnes: Int?
+
+    /// Whether nothing newer stands there than this, as far as the answer is concerned.
+    ///
+    /// The waiting list's own move is no newer answer: the guest still wants to go. But "maybe" would give up a place
+    /// that its sender does not know of. Nor is a host's approval an answer.
+    fileprivate func allows(_ answer: Invitation.Status, over party: Party) -> Bool {
+      if let plusOnes, plusOnes != party.plusOnes { return false }
+      guard let status, status != party.status else { return true }
+      return switch (status, party.status) {
+      case (.waitlisted, .going): answer != .maybe
+      case (.going, .waitlisted), (.pending, .invited): true
+      default: false
+      }
+    }
+  }
+
+  /// Refuses an answer if a newer one stands there. The answer that stands there already is never refused: a request
+  /// whose response was lost can be repeated at any age.
+  ///
+  /// - Throws: ``AppError/superseded(by:)``
+  fileprivate func check(_ basis: Basis, before answer: Invitation.Status, bringing plusOnes: Int?) throws {
+    let stands = self.answer == answer && (plusOnes ?? self.plusOnes) == self.plusOnes
+    guard stands || basis.allows(answer, over: self) else { throw AppError.superseded(by: self) }
+  }
+}
+
 /// The rules for what an answer becomes, at an event whose row is locked: `going`, `maybe`, `declined`, `waitlisted` or
 /// `pending`.
 struct AnswerRules: Sendable {
@@ -34,14 +65,16 @@ struct AnswerRules: Sendable {
   ///
   /// - Parameters:
   ///   - plusOnes: the number of people whom the guest brings. Nil keeps the number.
+  ///   - basis: what the answer is based on. Nil: the last answer wins.
   ///   - isProposed: whether an account decides about the visitor's answer.
   ///   - isSetByHost: hosts may set answers after the deadline.
   /// - Throws: ``AppError/eventCancelled`` or ``AppError/eventArchived``; ``AppError/answerProposed``;
-  ///   ``AppError/approvalPending`` if no host has approved the guest; ``AppError/answersClosed`` after the deadline,
+  ///   ``AppError/approvalPending`` if no host has approved the guest; ``AppError/superseded(by:)`` if a newer answer
+  ///   stands there; ``AppError/answersClosed`` after the deadline,
   ///   except for an invitee's party that stays; what ``Event/Places/party(after:bringing:from:)`` throws.
   func party(
-    after answer: Invitation.Status, bringing plusOnes: Int?, from old: Party, of kind: Guest.Kind,
-    isProposed: Bool = false, isSetByHost: Bool = false
+    after answer: Invitation.Status, bringing plusOnes: Int?, basedOn basis: Party.Basis? = nil, from old: Party,
+    of kind: Guest.Kind, isProposed: Bool = false, isSetByHost: Bool = false
   ) throws -> Party {
     switch kind {
     case .invitee: try phase.checkIsOpen()
@@ -52,6 +85,7 @@ struct AnswerRules: Sendable {
     if isProposed { throw AppError.answerProposed }
     let waits = old.status == .pending
     if waits, kind == .invitee || isSetByHost { throw AppError.approvalPending }
+    if let basis { try old.check(basis, before: answer, bringing: plusOnes) }
     var new = try places.party(after: answer, bringing: plusOnes, from: old)
     if waits { new = Party(status: .pending, plusOnes: new.plusOnes, wanted: answer) }
     guard new == old || isSetByHost || !phase.isPastAnswers else { throw AppError.answersClosed }
@@ -71,6 +105,15 @@ struct AnswerRules: Sendable {
 extension AppError {
   static let approvalPending = AppError(
     .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
+  /// Tells the answer that stands there.
+  static func superseded(by party: Party) -> AppError {
+    var error = AppError(
+      .conflict, "superseded",
+      "A newer answer stands there. Show both to the user, who decides whether to answer again.")
+    error.current = party
+    return error
+  }
+
   static let answerProposed = AppError(
     .conflict, "answer-proposed", "The account with the visitor's e-mail address decides about this answer, in the app."
   )
@@ -143,4 +186,10 @@ extension Party {
 extension Invitation.Status {
   /// The column of `events` with the places in this state.
   var count: SQL { "\(unescaped: rawValue)_count" }
+}
+
+extension Party: JSONWritable {
+  func write(to json: inout JSONWriter) {
+    json.currentAnswer(status: status, plusOnes: plusOnes)
+  }
 }

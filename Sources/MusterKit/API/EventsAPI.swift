@@ -109,16 +109,21 @@ public struct EventsAPI: Sendable {
   /// Answers the caller's invitation. If the event has no room for the caller and all plus-ones, or if others wait,
   /// `going` leads to `myStatus` `waitlisted`.
   ///
-  /// - Parameter plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil
-  ///   keeps the number.
-  /// - Throws: ``MusterError``: `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
+  /// - Parameters:
+  ///   - plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil keeps the
+  ///     number.
+  ///   - ifStatus: the `myStatus` that the answer is based on. If a newer answer stands there, the call is refused, with
+  ///     that answer as ``Problem/current``. Nil: the last answer wins.
+  ///   - ifPlusOnes: the `myPlusOnes` that the answer is based on.
+  /// - Throws: ``MusterError``: `superseded`, `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
   ///   `approval-pending` until a host has approved the caller; `no-room` if the caller is going and there is no room
   ///   for more people
   @discardableResult
   public func answer(
-    _ answer: Answer, to id: Event.ID, plusOnes: Int? = nil, key: IdempotencyKey = .random()
+    _ answer: Answer, to id: Event.ID, plusOnes: Int? = nil, ifStatus: GuestStatus? = nil, ifPlusOnes: Int? = nil,
+    key: IdempotencyKey = .random()
   ) async throws -> Event {
-    let body = InvitationAnswer(status: answer, plusOnes: plusOnes)
+    let body = InvitationAnswer(status: answer, plusOnes: plusOnes, ifStatus: ifStatus, ifPlusOnes: ifPlusOnes)
     return try await caller.get(.write(.answerInvitation(id), body, key: key))
   }
 
@@ -159,15 +164,20 @@ extension EventsAPI {
 
   /// Sets the answer of a guest of an event that the caller hosts, even after `answerBy`.
   ///
-  /// - Parameter guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
-  /// - Throws: ``MusterError``: `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
+  /// - Parameters:
+  ///   - guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
+  ///   - ifStatus: the guest's status that the answer is based on. If a newer answer stands there, the call is refused.
+  ///   - ifPlusOnes: the number of people whom the guest brings that the answer is based on.
+  /// - Throws: ``MusterError``: `superseded`, `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
   ///   `event-archived`; `approval-pending` until the guest is approved; `answer-proposed` while an account decides;
   ///   `no-room` if there is no room for the party
   @discardableResult
   public func setAnswer(
-    of guestID: Guest.ID, at id: Event.ID, to answer: Answer, key: IdempotencyKey = .random()
+    of guestID: Guest.ID, at id: Event.ID, to answer: Answer, ifStatus: GuestStatus? = nil, ifPlusOnes: Int? = nil,
+    key: IdempotencyKey = .random()
   ) async throws -> Event {
-    try await caller.get(.write(.setAnswer(id, guestID), AnswerSetting(status: answer), key: key))
+    let body = AnswerSetting(status: answer, ifStatus: ifStatus, ifPlusOnes: ifPlusOnes)
+    return try await caller.get(.write(.setAnswer(id, guestID), body, key: key))
   }
 
   /// Admits a guest who came through a link with `approval`. A user may then answer; the answer of a visitor applies.

@@ -13,12 +13,14 @@ public struct Problem: Error, Sendable, Hashable {
   public var requestId: String?
   /// Every bad field, for `invalid-fields`; otherwise empty.
   public var errors: [FieldProblem]
+  /// The answer that stands there, for `superseded`.
+  public var current: CurrentAnswer?
   /// Seconds to wait before the next try, from the header `Retry-After`.
   public var retryAfter: Int?
 
   public init(
     type: Slug, title: String, status: Int, detail: String? = nil, requestId: String? = nil,
-    errors: [FieldProblem] = [], retryAfter: Int? = nil
+    errors: [FieldProblem] = [], current: CurrentAnswer? = nil, retryAfter: Int? = nil
   ) {
     self.type = type
     self.title = title
@@ -26,6 +28,7 @@ public struct Problem: Error, Sendable, Hashable {
     self.detail = detail
     self.requestId = requestId
     self.errors = errors
+    self.current = current
     self.retryAfter = retryAfter
   }
 }
@@ -48,6 +51,7 @@ extension Problem: Codable {
     detail = try container.decodeIfPresent(String.self, forKey: .detail)
     requestId = try container.decodeIfPresent(String.self, forKey: .requestId)
     errors = try container.decodeIfPresent([FieldProblem].self, forKey: .errors) ?? []
+    current = try container.decodeIfPresent(CurrentAnswer.self, forKey: .current)
     retryAfter = try container.decodeIfPresent(Int.self, forKey: .retryAfter)
   }
 }

@@ -1042,6 +1042,30 @@ public struct Guest: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
+/// The answer that stands there.
+public struct CurrentAnswer: Codable, Sendable, Hashable {
+  /// The state of a guest. `invited`: not answered yet. `waitlisted`: wants to come, and gets a place when one becomes
+  /// free. `pending`: the guest came through a link with `approval`, and no host has approved them.
+  public var status: GuestStatus
+  /// The number of people whom the guest brings. It can exceed the event's `maxPlusOnes` if that was lowered.
+  public var plusOnes: Int
+
+  public init(status: GuestStatus, plusOnes: Int) {
+    self.status = status
+    self.plusOnes = plusOnes
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case status, plusOnes
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    status = try container.decode(GuestStatus.self, forKey: .status)
+    plusOnes = try container.decode(Int.self, forKey: .plusOnes)
+  }
+}
+
 /// Users to invite.
 struct Invitees: Codable, Sendable, Hashable {
   /// Friends of the caller, or users who are already guests.
@@ -1056,12 +1080,22 @@ struct InvitationAnswer: Codable, Sendable, Hashable {
   /// guest accepts after declining, at most up to `maxPlusOnes`. If the event allows none, more than 0 is refused with
   /// the code `no-plus-ones`.
   var plusOnes: Int?
+  /// The state of the guest that the answer is based on, as in `myStatus`. If a newer answer stands there: 409
+  /// `superseded`.
+  var ifStatus: GuestStatus?
+  /// The number of people whom the guest brings that the answer is based on, as in `myPlusOnes`.
+  var ifPlusOnes: Int?
 }
 
 /// A guest's answer, as a host sets it.
 struct AnswerSetting: Codable, Sendable, Hashable {
   /// The answer of a guest.
   var status: Answer
+  /// The state of the guest that the answer is based on, as in the guest list. If a newer answer stands there: 409
+  /// `superseded`.
+  var ifStatus: GuestStatus?
+  /// The number of people whom the guest brings that the answer is based on, as in the guest list.
+  var ifPlusOnes: Int?
 }
 
 /// The caller's invitation to a live event.

@@ -136,6 +136,8 @@ extension Problem.Slug {
   public static let sessionNotFound: Self = "session-not-found"
   /// 503: This process is about to stop: repeat on another connection.
   public static let stopping: Self = "stopping"
+  /// 409: A newer answer stands there than what the request is based on, in `current`: let the user decide.
+  public static let superseded: Self = "superseded"
   /// 401: Refresh, then repeat.
   public static let tokenExpired: Self = "token-expired"
   /// 429: Too many attempts or requests of this kind: wait for `Retry-After`.

@@ -34,6 +34,11 @@ extension PreviewWorld {
 
   mutating func answer(_ id: Event.ID, _ request: PreviewRequest) throws -> TransportResponse {
     let answer: InvitationAnswer = try request.read()
+    if let event = try? lists.event(id), event.myRole == .guest {
+      let isSuperseded = event.myParty.supersedes(
+        answer.status, bringing: answer.plusOnes, ifStatus: answer.ifStatus, ifPlusOnes: answer.ifPlusOnes)
+      if isSuperseded { try lists.refuse(event.myParty, at: event) }
+    }
     return try shown(id, after: .answer(answer.status, to: id, plusOnes: answer.plusOnes))
   }
 
@@ -41,6 +46,13 @@ extension PreviewWorld {
     of guest: Guest.ID, at id: Event.ID, _ request: PreviewRequest
   ) throws -> TransportResponse {
     let answer: AnswerSetting = try request.read()
+    if let event = try? lists.hostedEvent(id),
+      let party = lists.surroundings?.guests[id]?.first(where: { $0.id == guest })?.party
+    {
+      let isSuperseded = party.supersedes(
+        answer.status, bringing: nil, ifStatus: answer.ifStatus, ifPlusOnes: answer.ifPlusOnes)
+      if isSuperseded { try lists.refuse(party, at: event) }
+    }
     try lists.setAnswer(answer.status, of: guest, at: id, now)
     return try shown(id)
   }

@@ -95,6 +95,15 @@ extension Lists {
     }
   }
 
+  /// Refuses an answer because of a newer one. Closed events, and guests who wait for approval, have other reasons.
+  func refuse(_ newer: Party, at event: Event) throws(Problem) {
+    try checkIsOpen(event)
+    guard newer.status != .pending else { throw Places.Refusal.approvalPending.problem }
+    var problem = Problem.refused(.superseded, 409, "A newer answer stands there.")
+    problem.current = CurrentAnswer(status: newer.status, plusOnes: newer.plusOnes)
+    throw problem
+  }
+
   /// The places of an event, as far as the lists tell.
   func places(of event: Event, _ time: Date) -> Places {
     var places = event.places(at: time)

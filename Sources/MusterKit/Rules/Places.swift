@@ -6,6 +6,23 @@ struct Party: Sendable, Hashable {
   var places: Int { 1 + plusOnes }
 }
 
+extension Party {
+  /// Whether a newer answer stands here than the one that another answer is based on, as the service decides.
+  func supersedes(_ answer: Answer, bringing wanted: Int?, ifStatus: GuestStatus?, ifPlusOnes: Int?) -> Bool {
+    // It has happened already. Guests on the waiting list want to go.
+    let given = status == .waitlisted ? GuestStatus.going : status
+    if given.rawValue == answer.rawValue, (wanted ?? plusOnes) == plusOnes { return false }
+    if let ifPlusOnes, ifPlusOnes != plusOnes { return true }
+    guard let ifStatus, ifStatus != status else { return false }
+    return switch (ifStatus, status) {
+    // The waiting list's own move. "Maybe" would give up a place that the user does not know of.
+    case (.waitlisted, .going): answer == .maybe
+    case (.going, .waitlisted), (.pending, .invited): false
+    default: true
+    }
+  }
+}
+
 /// The places of an event, and what becomes of an answer. The service decides in the same way: a test compares the two
 /// for all small events.
 struct Places: Sendable, Hashable {

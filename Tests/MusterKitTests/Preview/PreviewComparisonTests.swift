@@ -35,6 +35,11 @@ import Testing
   private static let answers: [Step] = [
     "PUT /events/@trail/invitations/me {\"status\": \"going\"}",
     "PUT /events/@trail/invitations/me {\"status\": \"going\"}",
+    // Based on something older, or on what stands there.
+    "PUT /events/@trail/invitations/me {\"status\": \"maybe\", \"ifStatus\": \"invited\"}",
+    "PUT /events/@trail/invitations/me {\"status\": \"maybe\", \"ifPlusOnes\": 3}",
+    "PUT /events/@trail/invitations/me {\"status\": \"going\", \"ifStatus\": \"invited\", \"ifPlusOnes\": 3}",
+    "PUT /events/@trail/invitations/me {\"status\": \"maybe\", \"ifStatus\": \"going\", \"ifPlusOnes\": 0}",
     "PUT /events/@trail/invitations/me {\"status\": \"maybe\", \"plusOnes\": 1}",
     "PUT /events/@concert/invitations/me {\"status\": \"going\", \"plusOnes\": 2}",
     "PUT /events/@concert/invitations/me {\"status\": \"going\", \"plusOnes\": 3}",
@@ -101,6 +106,31 @@ import Testing
   ].map { Step(text: $0) }
 
   private static let creating: [Step] = [
+    // With ids of the client's own: a new one, the same again, one of another user's event, and one of version 4.
+    Step(
+      text: """
+        POST /events {"id": "01900000-0000-7000-8002-0000000000ab", "title": "Own", "timeZone": "UTC", \
+        "startTime": "2040-05-01T12:00:00Z"}
+        """),
+    Step(
+      text: """
+        POST /events {"id": "01900000-0000-7000-8002-0000000000ab", "title": "Again", "timeZone": "UTC", \
+        "startTime": "2041-05-01T12:00:00Z"}
+        """),
+    Step(
+      text: """
+        POST /events/@climbing/duplicate {"id": "01900000-0000-7000-8002-0000000000ab", \
+        "startTime": "2041-05-01T12:00:00Z"}
+        """),
+    Step(
+      text: """
+        POST /events {"id": "@trail", "title": "Theirs", "startTime": "2040-05-01T12:00:00Z", "timeZone": "UTC"}
+        """),
+    Step(
+      text: """
+        POST /events {"id": "9f0e6d3e-3ad0-4f4e-9d93-2f1f8d1f5b1f", "title": "Four", "timeZone": "UTC", \
+        "startTime": "2040-05-01T12:00:00Z"}
+        """),
     Step(
       text: """
         POST /events {"title": "Picnic", "startTime": "2040-05-01T12:00:00Z", "timeZone": "Europe/Lisbon", \
@@ -165,6 +195,8 @@ import Testing
     "POST /friend-requests/@from-goran/decline", "POST /friend-requests/@from-goran/accept",
     "POST /friend-requests/@to-ines/accept", "POST /friend-requests/@unknown/accept",
     "POST /friend-requests {\"receiverId\": \"@jonas\"}",
+    "POST /friend-requests {\"receiverId\": \"@jonas\", \"id\": \"@to-ines\"}",
+    "POST /friend-requests {\"receiverId\": \"@jonas\", \"id\": \"@from-goran\"}",
     "DELETE /friend-requests/@to-ines", "DELETE /friend-requests/@to-ines", "DELETE /friend-requests/@from-goran",
     "POST /friend-requests {\"receiverId\": \"@ana\"}", "POST /friend-requests {\"receiverId\": \"@kai\"}",
     "POST /friend-requests {\"receiverId\": \"@unknown\"}", "POST /friend-requests {\"receiverId\": \"@goran\"}",

@@ -246,19 +246,27 @@ enum Body {
   struct InvitationAnswer: Sendable {
     let status: Invitation.Status
     let plusOnes: Int?
+    let ifStatus: Invitation.Status?
+    let ifPlusOnes: Int?
 
     init(_ fields: inout Fields) {
       status = fields.required("status", .word(of: [.going, .maybe, .declined]))
       plusOnes = fields.optional("plusOnes", .plusOnes)
+      ifStatus = fields.optional("ifStatus", .word(of: [.invited, .going, .maybe, .declined, .waitlisted, .pending]))
+      ifPlusOnes = fields.optional("ifPlusOnes", .integer(0...10))
     }
   }
 
   /// A guest's answer, as a host sets it.
   struct AnswerSetting: Sendable {
     let status: Invitation.Status
+    let ifStatus: Invitation.Status?
+    let ifPlusOnes: Int?
 
     init(_ fields: inout Fields) {
       status = fields.required("status", .word(of: [.going, .maybe, .declined]))
+      ifStatus = fields.optional("ifStatus", .word(of: [.invited, .going, .maybe, .declined, .waitlisted, .pending]))
+      ifPlusOnes = fields.optional("ifPlusOnes", .integer(0...10))
     }
   }
 

@@ -8,7 +8,8 @@ extension JSONWriter {
   /// An error response of the API (RFC 9457).
   @inline(__always)
   mutating func problem(
-    type: String, title: String, status: Int, detail: String, requestId: String, errors: [some JSONWritable]?
+    type: String, title: String, status: Int, detail: String, requestId: String, errors: [some JSONWritable]?,
+    current: (some JSONWritable)?
   ) {
     openObject()
     member("type", type)
@@ -17,6 +18,7 @@ extension JSONWriter {
     member("detail", detail)
     member("requestId", requestId)
     if let errors { member("errors", errors) }
+    if let current { member("current", current) }
     closeObject()
   }
 
@@ -272,6 +274,15 @@ extension JSONWriter {
     member("status", status.rawValue)
     member("plusOnes", plusOnes)
     member("answeredAt", answeredAt)
+    closeObject()
+  }
+
+  /// The answer that stands there.
+  @inline(__always)
+  mutating func currentAnswer(status: some RawRepresentable<String>, plusOnes: Int) {
+    openObject()
+    member("status", status.rawValue)
+    member("plusOnes", plusOnes)
     closeObject()
   }
 

@@ -26,7 +26,7 @@ extension Response {
     var json = JSONWriter()
     json.problem(
       type: error.slug, title: status.reasonPhrase, status: status.code, detail: error.message, requestId: requestID,
-      errors: error.fields.isEmpty ? nil : error.fields)
+      errors: error.fields.isEmpty ? nil : error.fields, current: error.current)
     var headers: HTTPFields = [.contentType: "application/problem+json"]
     if let seconds = error.retryAfter { headers[.retryAfter] = String(seconds) }
     if let methods = error.allow { headers[.allow] = methods }
@@ -123,7 +123,7 @@ extension Refusal {
     var json = JSONWriter()
     json.problem(
       type: type, title: reason.status.reasonPhrase, status: reason.status.code, detail: detail, requestId: requestID,
-      errors: [FieldError]?.none)
+      errors: [FieldError]?.none, current: Party?.none)
     var headers: HTTPFields = [.contentType: "application/problem+json", .xRequestID: requestID]
     headers.append(contentsOf: SecurityHeaders.always + [SecurityHeaders.policy])
     return Refusal(reason, headers: headers, body: json.buffer)
