@@ -48,7 +48,7 @@ import MusterKit
     for number in first... {
       if number.isMultiple(of: 3) {
         event = Event.ID()
-        try await store.perform(.createEvent(draft("Event \(number)"), temporaryID: event))
+        try await store.perform(.createEvent(draft("Event \(number)"), id: event))
       } else if number % 3 == 1, first < number {
         try await store.perform(.editEvent(event, applying: EventEdit(note: .set("Note \(number)"))))
       } else {

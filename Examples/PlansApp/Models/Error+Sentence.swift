@@ -18,6 +18,8 @@ extension RefusedWrite {
   var sentence: String {
     switch reason {
     case .refused(let problem): problem.sentence
+    case .superseded(by: .answer(let status, _)): "You have answered \(status) in the meantime, on another device."
+    case .superseded: "This has changed in the meantime."
     case .unknown: "This was sent, but the server did not confirm it. Please look whether it has happened."
     case .withoutSubject: "The event could not be created."
     case .damaged: "This could not be read from your phone any more. Please look whether it has happened."
@@ -25,7 +27,7 @@ extension RefusedWrite {
   }
 
   /// Whether the same change may succeed now.
-  var canBeSentAgain: Bool { isUnknown && write != nil }
+  var canBeSentAgain: Bool { (isUnknown || newerState != nil) && write != nil }
 }
 
 extension Problem {

@@ -18,8 +18,6 @@ public final class Outbox {
   @ObservationIgnored private let files: OutboxFiles
   /// Writes that are not in their files yet. They are not sent.
   @ObservationIgnored private var unsaved: Set<OutboxRecord.ID> = []
-  /// Real ids by temporary ones, for as long as this object exists.
-  @ObservationIgnored private(set) var identities: [UUID: UUID] = [:]
   /// The new writes for refused ones that were sent again. The keys are the ids of the refused writes.
   @ObservationIgnored private var sentAgain: [OutboxRecord.ID: PendingWrite] = [:]
   /// Records whose files are older, because the disk was full.
@@ -50,16 +48,10 @@ public final class Outbox {
 
   /// Whether a write about an event, a request or a user is pending.
   public func isPending<Thing>(_ subject: Identifier<Thing>) -> Bool {
-    let subject = identities[subject.rawValue] ?? subject.rawValue
-    return pending.contains { pending in
-      if case .sendRequest(let person, _) = pending.write, person.id.rawValue == subject { return true }
-      return pending.write.subject.map { identities[$0] ?? $0 } == subject
+    pending.contains { pending in
+      if case .sendRequest(let person, _) = pending.write, person.id.rawValue == subject.rawValue { return true }
+      return pending.write.subject == subject.rawValue
     }
-  }
-
-  /// The real id of an event or a request that had a temporary one; nil until it is known.
-  public func realID<Thing>(of temporaryID: Identifier<Thing>) -> Identifier<Thing>? {
-    identities[temporaryID.rawValue].map(Identifier.init(rawValue:))
   }
 }
 
@@ -74,15 +66,16 @@ extension Outbox {
   /// Shows a write, and writes it to the disk.
   ///
   /// - Parameters:
+  ///   - basis: what the user saw.
   ///   - replaced: the refused write that the user sends again.
   ///   - shown: called as soon as the write is in the line.
   /// - Throws: ``StoreError``. The write is then gone, and the refusal is back.
   func add(
-    _ write: Write, at time: Date, replacing replaced: OutboxRecord.ID?, shown: () -> Void
+    _ write: Write, basedOn basis: Basis?, at time: Date, replacing replaced: OutboxRecord.ID?, shown: () -> Void
   ) async throws -> PendingWrite {
     let place = (records.last?.sequence ?? 0) + 1
     let record = OutboxRecord(
-      id: UUID(), sequence: place, write: write, key: .random(), createdAt: time, replaces: replaced)
+      id: UUID(), sequence: place, write: write, basis: basis, key: .random(), createdAt: time, replaces: replaced)
     records.append(record)
     if let replaced { sentAgain[replaced] = PendingWrite(record) }
     unsaved.insert(record.id)
@@ -162,7 +155,7 @@ extension Outbox {
   /// - Parameter time: the service's, before the request; nil if no request has left the device.
   /// - Throws: ``StoreError``
   func noteAttempt(_ record: OutboxRecord, at time: Date?) async throws {
-    guard record.write.needsKey, var noted = records.first(where: { $0.id == record.id }), noted.attemptedAt != time
+    guard record.notesAttempts, var noted = records.first(where: { $0.id == record.id }), noted.attemptedAt != time
     else { return }
     noted.attemptedAt = time
     try await files.replace(noted)
@@ -179,46 +172,33 @@ extension Outbox {
     change(record.id) { $0.key = changed.key }
   }
 
-  /// Removes what the lists prove. A record with a temporary id stays for the writes that name it. Then call
-  /// ``saveSettled(_:)``.
+  /// Bases a write on a state that the service has just sent, because nothing in it is newer that the write changes.
+  ///
+  /// - Throws: ``StoreError``
+  func changeBasis(of record: OutboxRecord, to basis: Basis) async throws {
+    guard var changed = records.first(where: { $0.id == record.id }) else { return }
+    changed.basis = basis
+    try await files.replace(changed)
+    change(record.id) { $0.basis = basis }
+  }
+
+  /// Removes what the lists prove. Then call ``eraseSettled(_:)``.
   func settle(_ settled: [OutboxRecord]) {
     guard !settled.isEmpty else { return }
-    for record in settled {
-      if let identity = record.identity {
-        change(record.id) { $0.state = .settled(id: identity.real) }
-      } else {
-        records.removeAll { $0.id == record.id }
-      }
-    }
+    let ids = Set(settled.map(\.id))
+    records.removeAll { ids.contains($0.id) }
     show()
   }
 
-  func saveSettled(_ settled: [OutboxRecord]) async {
-    for record in settled {
-      guard let identity = record.identity else {
-        try? await files.erase(record)
-        continue
-      }
-      var kept = record
-      kept.state = .settled(id: identity.real)
-      await save(kept)
-    }
-  }
-
-  /// Forgets identities that no write can need from now on.
-  func purge(before time: Date) async {
-    for record in records {
-      guard case .settled = record.state, record.createdAt < time else { continue }
-      records.removeAll { $0.id == record.id }
-      try? await files.erase(record)
-    }
+  func eraseSettled(_ settled: [OutboxRecord]) async {
+    for record in settled { try? await files.erase(record) }
   }
 
   /// Whether the event or request that a write names was refused. A write that creates one names only itself.
   func lacksSubject(_ record: OutboxRecord) -> Bool {
-    guard record.write.temporaryID == nil, let subject = record.write.subject else { return false }
-    // A write that is sent again has the same temporary id as the refused one.
-    let makers = records.filter { $0.write.temporaryID == subject }
+    guard record.write.createdID == nil, let subject = record.write.subject else { return false }
+    // A write that is sent again creates the same id as the refused one.
+    let makers = records.filter { $0.write.createdID == subject }
     return !makers.isEmpty && makers.allSatisfy { if case .refused = $0.state { true } else { false } }
   }
 
@@ -226,12 +206,10 @@ extension Outbox {
   func forget() {
     records = []
     damaged = []
-    identities = [:]
     show()
   }
 
   private func show() {
-    for record in records { record.identity.map { identities[$0.temporary] = $0.real } }
     let pending = unsettled.map(PendingWrite.init)
     if pending != self.pending { self.pending = pending }
     let replaced = Set(records.compactMap(\.replaces))
@@ -289,7 +267,7 @@ extension Outbox {
     // A file that cannot be read now says nothing new.
     guard let stored = await files.content(of: record) else { return await files.exists(record) ? record : nil }
     guard stored.state == .waiting else { return nil }
-    change(record.id) { ($0.attemptedAt, $0.key) = (stored.attemptedAt, stored.key) }
+    change(record.id) { ($0.attemptedAt, $0.key, $0.basis) = (stored.attemptedAt, stored.key, stored.basis) }
     return records.first { $0.id == record.id }
   }
 
@@ -301,14 +279,13 @@ extension Outbox {
       return stored
     }
     var new = record
-    if let stored { (new.attemptedAt, new.key) = (stored.attemptedAt, stored.key) }
+    if let stored { (new.attemptedAt, new.key, new.basis) = (stored.attemptedAt, stored.key, stored.basis) }
     switch stored?.state {
     case .waiting: break
-    case .sent(let id): new.state = .sent(id: id)
-    case .settled(let id): new.state = .sent(id: id)
+    case .sent: new.state = .sent
     case .refused(let reason): new.state = .refused(reason)
     // Sent and seen, or refused and dismissed.
-    case nil: new.state = .sent(id: nil)
+    case nil: new.state = .sent
     }
     return new
   }

@@ -52,7 +52,7 @@ struct OutboxFiles: Sendable {
       guard case .record(let record)? = file.map({ OutboxFile($0, id: id) }) else { return true }
       switch record.state {
       case .waiting, .refused: return true
-      case .sent, .settled: return false
+      case .sent: return false
       }
     }
   }

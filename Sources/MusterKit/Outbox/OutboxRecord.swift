@@ -6,10 +6,8 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   enum State: Codable, Sendable, Hashable {
     /// Not sent, or sent without a response.
     case waiting
-    /// The service has carried it out. `id` is the real id of what it created.
-    case sent(id: UUID?)
-    /// The lists show its effect. Kept for the sake of later writes that name its temporary id.
-    case settled(id: UUID)
+    /// The service has carried it out.
+    case sent
     case refused(RefusedWrite.Reason)
   }
 
@@ -22,12 +20,14 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   /// Writes are sent in this order.
   var sequence: Int
   let write: Write
+  /// What the user saw. Nil for writes that need none, and if the lists did not have it.
+  var basis: Basis?
   /// The same for each attempt, so that the write happens once.
   var key: IdempotencyKey
   let createdAt: Date
   var state = State.waiting
   /// The service's time before the first request with this write that may have reached it without a response. Noted
-  /// only if the write ``Write/needsKey``.
+  /// only if the record ``notesAttempts``.
   var attemptedAt: Date?
   /// The refused write that the user sent again as this one. This one's file hides it. It is gone before this one is
   /// sent, and so never comes back.
@@ -42,16 +42,7 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   var isUnsettled: Bool {
     switch state {
     case .waiting, .sent: true
-    case .settled, .refused: false
-    }
-  }
-
-  /// The real id of what had a temporary one, as soon as it is known.
-  var identity: (temporary: UUID, real: UUID)? {
-    guard let temporary = write.temporaryID else { return nil }
-    switch state {
-    case .sent(let real?), .settled(let real): return (temporary, real)
-    case .waiting, .refused, .sent(nil): return nil
+    case .refused: false
     }
   }
 }
@@ -69,8 +60,8 @@ public struct PendingWrite: Sendable, Hashable, Identifiable {
 
 extension PendingWrite {
   init(_ record: OutboxRecord) {
-    let isSent = if case .sent = record.state { true } else { false }
-    self.init(id: record.id, write: record.write, createdAt: record.createdAt, isSent: isSent, key: record.key)
+    self.init(
+      id: record.id, write: record.write, createdAt: record.createdAt, isSent: record.state == .sent, key: record.key)
   }
 }
 
@@ -81,6 +72,9 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)
+    /// Something newer stands there than the user saw, from another device, a browser or another host. It did not
+    /// happen. Show the user both, the write and this. ``MusterStore/sendAgain(_:)`` replaces the newer state.
+    case superseded(by: NewerState)
     /// It was sent, and no response arrived within a day. Perhaps it has happened: the lists show what the service has.
     /// Another attempt might undo what another device has done since. Only writes without a state to compare with get
     /// this reason, such as a block.
@@ -103,9 +97,12 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public var isUnknown: Bool {
     switch reason {
     case .unknown, .damaged: true
-    case .refused, .withoutSubject: false
+    case .refused, .superseded, .withoutSubject: false
     }
   }
+
+  /// What stands there instead, if something newer than the user saw was in the way.
+  public var newerState: NewerState? { if case .superseded(let state) = reason { state } else { nil } }
 }
 
 extension RefusedWrite {

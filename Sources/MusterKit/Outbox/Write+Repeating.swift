@@ -6,6 +6,10 @@ extension Write {
     case isFinal
     /// The write only adds to a set that never shrinks.
     case onlyGrows
+    /// What the write creates has its id from the client, so the second request finds it.
+    case hasOwnID
+    /// The write says what it is based on. The second request finds the state as it wants it, or is refused.
+    case isBased
     /// It may not: another device may have undone the write since, and the second request would do it again. It is
     /// safe as long as the service knows the write's key.
     case needsKey
@@ -25,13 +29,30 @@ extension Write {
     case .block, .unblock: .needsKey
     // A host may have withdrawn the invitation, or invited the guest again.
     case .invite, .withdraw: .needsKey
-    // Without an id of the client's, a second request creates a second event.
-    case .createEvent, .sendRequest: .needsKey
-    // Without the earlier state, a second request overwrites a newer one.
-    case .answer, .editEvent, .editProfile, .setPreferences: .needsKey
+    case .createEvent, .sendRequest: .hasOwnID
+    // Without a basis, a second request overwrites a newer state: see ``OutboxRecord/needsKey``.
+    case .answer, .editEvent, .editProfile, .setPreferences: .isBased
+    }
+  }
+}
+
+extension OutboxRecord {
+  /// Whether a repeated request is safe only as long as the service knows its key.
+  var needsKey: Bool {
+    switch write.repetition {
+    case .isFinal, .onlyGrows, .hasOwnID: false
+    case .isBased: basis == nil && !write.hasVersion
+    case .needsKey: true
     }
   }
 
-  /// Whether a repeated request is safe only as long as the service knows its key.
+  /// Whether it matters that a request may have had its effect.
+  var notesAttempts: Bool { if case .members? = basis { true } else { needsKey } }
+}
+
+extension Write {
+  /// Whether nothing else makes a repeated request safe.
   var needsKey: Bool { repetition == .needsKey }
+
+  fileprivate var hasVersion: Bool { if case .editEvent(_, _, .some) = self { true } else { false } }
 }

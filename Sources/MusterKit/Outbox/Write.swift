@@ -2,8 +2,7 @@ import Foundation
 
 /// A change that the user makes. The store shows it immediately, keeps it on the disk, and sends it when it can.
 ///
-/// Events and friend requests that are not sent yet have temporary ids. Writes may name them: they wait, and get the
-/// real ids when these are known.
+/// What a write creates has its id from the beginning, sent or not, and other writes may name it.
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
   case answer(Answer, to: Event.ID, plusOnes: Int? = nil)
@@ -13,17 +12,19 @@ public enum Write: Codable, Sendable, Hashable {
   case declineRequest(FriendRequest.ID)
   /// Cancels a friend request of the user's own.
   case cancelRequest(FriendRequest.ID)
-  /// Asks a user to be friends. The request has the temporary id until the service gives it one.
-  case sendRequest(to: Person, temporaryID: FriendRequest.ID = FriendRequest.ID())
+  /// Asks a user to be friends, with a request of this id. If a request between the two is pending already, that one
+  /// counts instead, with its own id.
+  case sendRequest(to: Person, id: FriendRequest.ID = FriendRequest.ID())
   /// Ends a friendship. The other user is not notified.
   case endFriendship(with: User.ID)
   /// Blocks a user: each of the two no longer sees the other.
   case block(Person)
   /// Unblocks a user. What the block ended does not come back.
   case unblock(User.ID)
-  /// Creates an event. It has the temporary id until the service gives it one.
-  case createEvent(EventDraft, temporaryID: Event.ID = Event.ID())
-  /// Changes an event. If it was edited since the version, the write is refused; without a version, the last edit wins.
+  /// Creates an event with this id, whatever the draft's own.
+  case createEvent(EventDraft, id: Event.ID = Event.ID())
+  /// Changes an event. If a host has edited it since the version, the write is refused. Without a version, it is refused
+  /// if another host has changed the same members since the user saw them.
   case editEvent(Event.ID, applying: EventEdit, ifVersion: Int? = nil)
   /// Cancels an event. It stays in the lists as cancelled.
   case cancelEvent(Event.ID, ifVersion: Int? = nil)
@@ -48,11 +49,11 @@ extension Write {
   enum AcceptRequestCodingKeys: String, CodingKey { case _0 = "request" }
   enum DeclineRequestCodingKeys: String, CodingKey { case _0 = "request" }
   enum CancelRequestCodingKeys: String, CodingKey { case _0 = "request" }
-  enum SendRequestCodingKeys: String, CodingKey { case to = "person", temporaryID = "id" }
+  enum SendRequestCodingKeys: String, CodingKey { case to = "person", id }
   enum EndFriendshipCodingKeys: String, CodingKey { case with = "user" }
   enum BlockCodingKeys: String, CodingKey { case _0 = "person" }
   enum UnblockCodingKeys: String, CodingKey { case _0 = "user" }
-  enum CreateEventCodingKeys: String, CodingKey { case _0 = "draft", temporaryID = "id" }
+  enum CreateEventCodingKeys: String, CodingKey { case _0 = "draft", id }
   enum EditEventCodingKeys: String, CodingKey { case _0 = "event", applying = "edit", ifVersion = "version" }
   enum CancelEventCodingKeys: String, CodingKey { case _0 = "event", ifVersion = "version" }
   enum InviteCodingKeys: String, CodingKey { case _0 = "users", to = "event" }
@@ -64,8 +65,8 @@ extension Write {
 }
 
 extension Write {
-  /// The temporary id of what this write creates.
-  public var temporaryID: UUID? {
+  /// The id of what this write creates.
+  public var createdID: UUID? {
     switch self {
     case .createEvent(_, let id): id.rawValue
     case .sendRequest(_, let id): id.rawValue
@@ -108,54 +109,40 @@ extension Write {
     case .setPreferences: [.notificationPreferences]
     }
   }
-
-  /// This write with the real ids of what had temporary ones.
-  func resolved(_ ids: [UUID: UUID]) -> Write {
-    guard let subject, let id = ids[subject] else { return self }
-    return switch self {
-    case .answer(let answer, _, let plusOnes): .answer(answer, to: Identifier(id), plusOnes: plusOnes)
-    case .acceptRequest: .acceptRequest(Identifier(id))
-    case .declineRequest: .declineRequest(Identifier(id))
-    case .cancelRequest: .cancelRequest(Identifier(id))
-    case .sendRequest(let person, _): .sendRequest(to: person, temporaryID: Identifier(id))
-    case .createEvent(let draft, _): .createEvent(draft, temporaryID: Identifier(id))
-    case .editEvent(_, applying: let edit, let version): .editEvent(Identifier(id), applying: edit, ifVersion: version)
-    case .cancelEvent(_, let version): .cancelEvent(Identifier(id), ifVersion: version)
-    case .invite(let users, _): .invite(users, to: Identifier(id))
-    case .withdraw(let user, _): .withdraw(user, from: Identifier(id))
-    case .endFriendship, .block, .unblock, .markRead, .markAllRead, .editProfile, .setPreferences: self
-    }
-  }
 }
 
 extension Write {
   /// Sends this write.
   ///
-  /// - Returns: the id of what it created, if it had a temporary one.
+  /// - Parameter basis: what the user saw. If something newer stands there, the service refuses the write.
   /// - Throws: ``MusterError``
-  func send(with client: MusterClient, key: IdempotencyKey) async throws -> UUID? {
+  func send(with client: MusterClient, key: IdempotencyKey, basedOn basis: Basis? = nil) async throws {
     switch self {
     case .answer(let answer, let event, let plusOnes):
-      try await client.events.answer(answer, to: event, plusOnes: plusOnes, key: key)
+      let (ifStatus, ifPlusOnes) = basis?.party.map { ($0.status, $0.plusOnes) } ?? (nil, nil)
+      try await client.events.answer(
+        answer, to: event, plusOnes: plusOnes, ifStatus: ifStatus, ifPlusOnes: ifPlusOnes, key: key)
     case .acceptRequest(let id): try await client.friends.requests.accept(id, key: key)
     case .declineRequest(let id): try await client.friends.requests.decline(id, key: key)
     case .cancelRequest(let id): try await client.friends.requests.cancel(id, key: key)
-    case .sendRequest(let person, _): return try await client.friends.requests.send(to: person.id, key: key).id.rawValue
+    case .sendRequest(let person, let id): try await client.friends.requests.send(to: person.id, id: id, key: key)
     case .endFriendship(let user): try await client.friends.end(with: user, key: key)
     case .block(let person): try await client.blocks.block(person.id, key: key)
     case .unblock(let user): try await client.blocks.unblock(user, key: key)
-    case .createEvent(let draft, _): return try await client.events.create(draft, key: key).id.rawValue
+    case .createEvent(var draft, let id):
+      draft.id = id
+      try await client.events.create(draft, key: key)
     case .editEvent(let id, let edit, let version):
-      try await client.events.edit(id, applying: edit, ifVersion: version, key: key)
+      try await client.events.edit(id, applying: edit, ifVersion: version ?? basis?.version, key: key)
     case .cancelEvent(let id, let version): try await client.events.cancel(id, ifVersion: version, key: key)
     case .invite(let users, let event): try await client.events.invite(users, to: event, key: key)
     case .withdraw(let user, let event): try await client.events.withdraw(user, from: event, key: key)
     case .markRead(let ids): try await client.notifications.markRead(ids: ids, key: key)
     case .markAllRead(let stamp?, _): try await client.notifications.markRead(before: stamp, key: key)
     case .markAllRead(nil, _): try await client.notifications.markAllRead(key: key)
-    case .editProfile(let edit): try await client.me.edit(edit, key: key)
-    case .setPreferences(let preferences): try await client.notifications.setPreferences(preferences, key: key)
+    case .editProfile(let edit): try await client.me.edit(edit, ifStamp: basis?.stamp, key: key)
+    case .setPreferences(let preferences):
+      try await client.notifications.setPreferences(preferences, ifStamp: basis?.stamp, key: key)
     }
-    return nil
   }
 }

@@ -8,7 +8,7 @@ extension PreviewWorld {
     let draft: EventDraft = try request.read(defaults: ["inviteeIds": .array([])])
     if let id = draft.id, try lists.isCreated(id) { return try shown(id) }
     let id = draft.id ?? newID()
-    try perform(.createEvent(draft, temporaryID: id))
+    try perform(.createEvent(draft, id: id))
     return try shown(id, status: 201)
   }
 

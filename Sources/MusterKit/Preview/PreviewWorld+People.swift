@@ -79,7 +79,7 @@ extension PreviewWorld {
     let mine = lists.sentFriendRequests?.first { $0.receiver.id == receiver }
     let person = receiver == me.id ? me.person : lists.surroundings?.people[receiver]?.person
     let id = draft.id ?? newID()
-    try perform(.sendRequest(to: person ?? Person(id: receiver, username: "", displayName: ""), temporaryID: id))
+    try perform(.sendRequest(to: person ?? Person(id: receiver, username: "", displayName: ""), id: id))
     if let theirs {
       // Both have asked, and both are notified.
       let banner = InboxItem.friends(theirs.sender, id: InboxItem.ID(id.rawValue), now)

@@ -132,8 +132,11 @@ public final class MusterStore {
       write = .markAllRead(before: stamp, shown: shown)
     default: break
     }
+    let refusal = replaced.flatMap { id in outbox.refusals.first { $0.id == id } }
+    // The user has seen what stands there, and wants this instead.
+    let basis = refusal?.newerState.flatMap { Basis(of: write, $0) } ?? basis(of: write)
     do {
-      let pending = try await outbox.add(write, at: timing.now(), replacing: replaced) { publish() }
+      let pending = try await outbox.add(write, basedOn: basis, at: timing.now(), replacing: replaced) { publish() }
       poke()
       return pending
     } catch {
@@ -217,7 +220,7 @@ extension MusterStore {
     var shown = base
     var pending: Set<CacheCollection> = []
     for record in outbox.unsettled {
-      record.write.resolved(outbox.identities).apply(to: &shown, at: record.createdAt)
+      record.write.apply(to: &shown, at: record.createdAt)
       pending.formUnion(record.write.collections)
     }
     for collection in CacheCollection.allCases {
@@ -324,7 +327,7 @@ extension MusterStore {
     for record in settled { sentMarks[record.id] = nil }
     // In one step with the line above, so that no list flickers.
     take(result)
-    await outbox.saveSettled(settled)
+    await outbox.eraseSettled(settled)
     if let error = result.error { throw error }
   }
 
@@ -361,8 +364,6 @@ extension MusterStore {
 extension MusterStore {
   /// The attempts after which a write that the service cannot carry out counts as refused, so that others can follow.
   private static let maximumFailures = 5
-  /// Seconds for which real ids are kept: longer than any write that needs them can wait.
-  private static let identityLifetime: TimeInterval = 48 * 3600
   /// Seconds by the service's clock. The service keeps keys for an hour more.
   private static let keyLifetime: TimeInterval = 23 * 3600
   /// Seconds to wait for another process, which holds the lock for one request.
@@ -378,7 +379,7 @@ extension MusterStore {
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
         // Once for each launch, at most. All lists together: what one shows depends on others.
-        if record.write.needsKey, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
+        if record.needsKey, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
         try await send(record)
       }
       return nil
@@ -395,7 +396,6 @@ extension MusterStore {
   private var knowsServiceTime: Bool { client.cache.caller.sender.serviceClock.now != nil }
 
   private func reloadOutbox() async {
-    await outbox.purge(before: timing.now().addingTimeInterval(-Self.identityLifetime))
     for record in await outbox.reload() { noteMoved(record) }
     publish()
   }
@@ -431,17 +431,18 @@ extension MusterStore {
     try await outbox.eraseReplaced(by: record)
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
     let serviceTime = client.cache.caller.sender.serviceClock.now
-    if isKeyForgotten(record, at: serviceTime) { return await refuse(record, .unknown) }
+    if record.needsKey, isKeyForgotten(record, at: serviceTime) { return await refuse(record, .unknown) }
     try await outbox.noteAttempt(record, at: record.attemptedAt ?? serviceTime ?? .distantPast)
     // From here on, the write may happen at any time.
     invalidations.add(record.write.collections)
     do {
-      let write = record.write.resolved(outbox.identities)
-      let created = try await write.send(with: client, key: record.key)
-      await outbox.move(record, to: .sent(id: created))
+      try await deliver(record)
+      await outbox.move(record, to: .sent)
       noteMoved(record)
       publish()
-    } catch MusterError.refused(let problem) where problem.type == .idempotencyKeyReused && !record.write.needsKey {
+    } catch let newer as Superseded {
+      await refuse(record, .superseded(by: newer.state))
+    } catch MusterError.refused(let problem) where problem.type == .idempotencyKeyReused && !record.needsKey {
       // An earlier version of the app has sent it, in other words. The next request has another key.
       try await outbox.changeKey(of: record)
     } catch MusterError.refused(let problem) {
@@ -466,15 +467,65 @@ extension MusterStore {
 
   /// Whether a write was sent so long ago, by the service's clock, that the service may have forgotten its key.
   private func isKeyForgotten(_ record: OutboxRecord, at serviceTime: Date?) -> Bool {
-    guard record.write.needsKey, let attempted = record.attemptedAt else { return false }
+    guard let attempted = record.attemptedAt else { return false }
     guard let serviceTime else { return true }
     return serviceTime.timeIntervalSince(attempted) > Self.keyLifetime
+  }
+
+  /// Sends a write. If it is refused because its object has changed since the user saw it, but only in other members,
+  /// it is sent again, based on the object as it is now.
+  ///
+  /// - Throws: ``Superseded``
+  private func deliver(_ record: OutboxRecord) async throws {
+    var basis = record.basis
+    for attempt in 1...Self.maximumFailures {
+      do {
+        return try await record.write.send(with: client, key: record.key, basedOn: basis)
+      } catch MusterError.refused(let problem) where problem.type == .lostUpdate {
+        guard let old = basis, let state = try await record.write.currentState(with: client) else {
+          throw MusterError.refused(problem)
+        }
+        // After a day, the service no longer says whether an earlier request has happened. The values may be old
+        // because someone has brought them back since.
+        let isForgotten = isKeyForgotten(record, at: client.cache.caller.sender.serviceClock.now)
+        guard !isForgotten, attempt < Self.maximumFailures,
+          let new = old.renewed(for: record.write, on: state)
+        else { throw Superseded(state: state) }
+        try await outbox.changeBasis(of: record, to: new)
+        basis = new
+      }
+    }
+  }
+
+  private struct Superseded: Error {
+    let state: NewerState
+  }
+
+  /// What the lists show of what a write changes.
+  private func basis(of write: Write) -> Basis? {
+    switch write {
+    case .answer(_, let id, _), .editEvent(let id, _, _):
+      let event = events.items.first { $0.id == id } ?? invitations.items.first { $0.event.id == id }?.event
+      return event.flatMap { Basis(of: write, .event($0)) }
+    case .editProfile:
+      guard var user = profile.value else { return nil }
+      user.timestamp = statuses[.profile]?.stamp
+      return Basis(of: write, .profile(user))
+    case .setPreferences:
+      guard var preferences = notificationPreferences.value else { return nil }
+      preferences.timestamp = statuses[.notificationPreferences]?.stamp
+      return Basis(of: write, .preferences(preferences))
+    default: return nil
+    }
   }
 
   /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves;
   /// others, such as that on friend requests, may last for days and would hold up the line.
   private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
     switch (problem.status, problem.type) {
+    case (_, .superseded):
+      guard let current = problem.current else { return .refused(problem) }
+      return .superseded(by: .answer(current.status, plusOnes: current.plusOnes))
     case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
     // The same, and another key might make it happen twice.
     case (_, .idempotencyKeyReused): return .unknown

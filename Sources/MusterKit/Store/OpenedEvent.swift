@@ -80,7 +80,7 @@ extension MusterStore {
   /// Shows the copies with the pending writes.
   func showOpenedEvents() {
     for opened in openedEvents.all {
-      let pending = outbox.unsettled.filter { $0.write.resolved(outbox.identities).subject == opened.id.rawValue }
+      let pending = outbox.unsettled.filter { $0.write.subject == opened.id.rawValue }
       opened.show(shown(opened), hasPendingWrites: !pending.isEmpty)
     }
   }
@@ -101,7 +101,7 @@ extension MusterStore {
         lists.surroundings = Surroundings(guests: [opened.id: guests.items])
       }
     }
-    for record in outbox.unsettled { record.write.resolved(outbox.identities).apply(to: &lists, at: record.createdAt) }
+    for record in outbox.unsettled { record.write.apply(to: &lists, at: record.createdAt) }
     var event = lists.events?.first { $0.id == opened.id }
     if let guests = lists.surroundings?.guests[opened.id] { event?.guests?.items = guests }
     return event

@@ -180,11 +180,21 @@ enum Snippets {
     // end
   }
 
-  @MainActor static func temporaryIDs(_ store: MusterStore, ben: User.ID) async throws {
+  @MainActor static func newerStates(_ store: MusterStore) async throws {
+    // snippet
+    for refusal in store.outbox.refusals {
+      guard case .answer(let status, _)? = refusal.newerState else { continue }
+      print("You have answered \(status) elsewhere. Change that again?", refusal)
+      try await store.sendAgain(refusal)
+    }
+    // end
+  }
+
+  @MainActor static func ownIDs(_ store: MusterStore, ben: User.ID) async throws {
     // snippet
     let id = Event.ID()
     let draft = EventDraft(title: "Pasta night", startTime: .now.addingTimeInterval(86_400))
-    try await store.perform(.createEvent(draft, temporaryID: id))
+    try await store.perform(.createEvent(draft, id: id))
     try await store.perform(.invite([ben], to: id))
     // end
   }

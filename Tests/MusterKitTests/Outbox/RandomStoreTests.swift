@@ -78,10 +78,8 @@ import Testing
       #expect(store.friends.items == (try friends(server)), "\(place)")
     }
     // New events show, sent or not.
-    for write in store.outbox.pending.compactMap(\.write.temporaryID).map({ Event.ID($0) }) where store.events.isLoaded
-    {
-      let real = store.outbox.realID(of: write) ?? write
-      #expect(store.events.items.filter { $0.id == real }.count == 1, "\(place)")
+    for id in store.outbox.pending.compactMap(\.write.createdID) where store.events.isLoaded {
+      #expect(store.events.items.count { $0.id.rawValue == id } == 1, "\(place)")
     }
   }
 

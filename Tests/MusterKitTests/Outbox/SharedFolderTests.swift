@@ -59,11 +59,11 @@ import Testing
     }
   }
 
-  @Test func `a write about an event that the other process created finds its real id`() async throws {
+  @Test func `a write about an event that the other process sent works`() async throws {
     try await run { app, other, server in
       let id = Event.ID()
       let draft = EventDraft(title: "Quiz", startTime: ScriptedServer.noon, timeZone: .lisbon)
-      try await other.perform(.createEvent(draft, temporaryID: id))
+      try await other.perform(.createEvent(draft, id: id))
       try await app.refresh()
       // The other process has not looked since.
       try await other.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))

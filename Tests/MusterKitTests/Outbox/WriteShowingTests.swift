@@ -122,7 +122,7 @@ import Testing
   @Test func `a sent request is listed, and a cancelled one is not`() {
     let dev = Person(id: ScriptedServer.id(4), username: "dev", displayName: "Dev")
     let id: FriendRequest.ID = ScriptedServer.id(99)
-    let sent = applying(.sendRequest(to: dev, temporaryID: id))
+    let sent = applying(.sendRequest(to: dev, id: id))
     #expect(sent.sentFriendRequests == [FriendRequest(id: id, sender: ana, receiver: dev, createdAt: now)])
     #expect(applying(.sendRequest(to: dev), to: sent) == sent)
     #expect(applying(.cancelRequest(id), to: sent).sentFriendRequests == [])
@@ -156,7 +156,7 @@ import Testing
       title: "Quiz", note: "Bring pens.", startTime: noon.addingTimeInterval(5400), timeZone: .lisbon,
       location: Location(name: "Here"), capacity: 8, inviteeIds: [ben.id, ben.id, cleo.id])
     let id: Event.ID = ScriptedServer.id(99)
-    let lists = applying(.createEvent(draft, temporaryID: id))
+    let lists = applying(.createEvent(draft, id: id))
     #expect(lists.events?.map(\.title) == ["Event 1", "Quiz", "Event 2"])
     let event = lists.events?[1]
     #expect(event?.id == id && event?.creator == ana && event?.hosts == [ana])
@@ -184,7 +184,7 @@ import Testing
     var draft = EventDraft(title: "Landing", startTime: noon)
     draft.timeZoneName = "Mars/Phobos"
     let id: Event.ID = ScriptedServer.id(99)
-    let created = applying(.createEvent(draft, temporaryID: id)).events?.first { $0.id == id }
+    let created = applying(.createEvent(draft, id: id)).events?.first { $0.id == id }
     #expect(created?.timeZoneName == "Mars/Phobos" && created?.timeZone == .gmt)
     var edit = EventEdit()
     edit.timeZoneName = "Mars/Deimos"

@@ -324,6 +324,7 @@ import Testing
   private static func name(of reason: RefusedWrite.Reason) -> String {
     switch reason {
     case .refused(let problem): problem.type.rawValue
+    case .superseded: "superseded"
     case .unknown: "unknown"
     case .withoutSubject: "without subject"
     case .damaged: "damaged"

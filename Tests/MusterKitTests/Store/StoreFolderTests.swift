@@ -25,7 +25,7 @@ import Testing
     defer { try? FileManager.default.removeItem(at: url) }
     let states: [(user: Person, state: OutboxRecord.State, isUnsent: Bool)] = [
       (ScriptedServer.ana, .waiting, true), (ScriptedServer.ben, .refused(.withoutSubject), true),
-      (ScriptedServer.cleo, .sent(id: nil), false),
+      (ScriptedServer.cleo, .sent, false),
     ]
     let records = states.map { _, state, _ in
       OutboxRecord(

@@ -81,6 +81,58 @@ import Testing
     for phone in phones { await phone.end() }
   }
 
+  @Test func `an answer of Friday does not overwrite that of Sunday, and the user decides on Monday`() async throws {
+    let shared = try await MusterServer.shared.value
+    let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)
+    let event = try await ben.client.events.create(.planned("Picnic", inviting: [ana]))
+    let phone = try await Phone(of: ana, at: shared)
+    try await phone.catchUp()
+    phone.proxy.isOffline = true
+    try await phone.store.perform(.answer(.going, to: event.id))
+    #expect(phone.store.events.items.map(\.myStatus) == [.going])
+    try phone.relaunch()
+    // In a browser.
+    try await ana.client.events.answer(.declined, to: event.id)
+    phone.proxy.isOffline = false
+    try await phone.catchUp()
+    try await phone.expectTruth()
+    #expect(phone.store.events.items.map(\.myStatus) == [.declined])
+    #expect(try await ben.client.events.get(event.id).counts?.going == 0)
+    let refusal = try #require(phone.store.outbox.refusals.first)
+    #expect(refusal.write == .answer(.going, to: event.id) && refusal.newerState == .answer(.declined, plusOnes: 0))
+    try await phone.store.sendAgain(refusal)
+    try await phone.catchUp()
+    #expect(try await ben.client.events.get(event.id).counts?.going == 1)
+    #expect(phone.store.outbox.refusals.isEmpty)
+    try await phone.expectTruth()
+    await phone.end()
+  }
+
+  @Test func `two phones edit different members of an event and of the profile, and nothing is lost`() async throws {
+    let shared = try await MusterServer.shared.value
+    let ana = try await TestUser.register("ana", at: shared.url)
+    let event = try await ana.client.events.create(.planned("Picnic"))
+    let phones = [try await Phone(of: ana, at: shared), try await Phone(of: ana, at: shared, seed: 2)]
+    for phone in phones {
+      try await phone.catchUp()
+      phone.proxy.isOffline = true
+    }
+    let writes: [[Write]] = [
+      [.editEvent(event.id, applying: EventEdit(title: "One")), .editProfile(ProfileEdit(displayName: "Anita"))],
+      [.editEvent(event.id, applying: EventEdit(capacity: .set(3))), .editProfile(ProfileEdit(bio: .set("Swims.")))],
+    ]
+    for (phone, writes) in zip(phones, writes) { for write in writes { try await phone.store.perform(write) } }
+    for phone in phones {
+      phone.proxy.isOffline = false
+      try await phone.catchUp()
+      #expect(phone.store.outbox.refusals.isEmpty)
+    }
+    let (edited, me) = (try await ana.client.events.get(event.id), try await ana.client.me.get())
+    #expect(edited.title == "One" && edited.capacity == 3 && edited.version == 3)
+    #expect(me.displayName == "Anita" && me.bio == "Swims.")
+    for phone in phones { await phone.end() }
+  }
+
   @Test func `another user of the same folder sees nothing of the first one`() async throws {
     let shared = try await MusterServer.shared.value
     let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)

@@ -7,14 +7,14 @@ extension ScriptedServer.State {
     if request.isValidation { return try json(verdicts(on: request.body)) }
     let parts = request.path.split(separator: "/").map(String.init)
     switch (request.method, parts.first, parts.count) {
+    case ("GET", "events", 2), ("GET", "users", 2), ("GET", "notification-preferences", 1):
+      return try json(object(parts)?.json ?? .null)
     case ("GET", _, _): return try page(request)
     case ("POST", "events", 1): return try json(createEvent(request.body))
-    case ("PATCH", "events", 2): return try json(changeEvent(parts[1]) { $0.merge(request.body) })
+    case ("PATCH", _, 2), ("PUT", "notification-preferences", 1): return try edit(parts, request)
     case ("DELETE", "events", 2):
       return try json(changeEvent(parts[1]) { $0.merge(.object(["status": .string("cancelled")])) })
-    case ("PUT", "events", 4):
-      let status = request.body?["status"] ?? .null
-      return try json(changeEvent(parts[1]) { $0.merge(.object(["myStatus": status])) })
+    case ("PUT", "events", 4): return try answer(parts[1], request.body)
     case ("POST", "events", 3): return try json(changeEvent(parts[1]) { _ in })
     case ("POST", "friend-requests", 1): return try json(sendRequest(request.body))
     case ("DELETE", "friend-requests", 2): return try json(cancelRequest(parts[1]))
@@ -91,8 +91,10 @@ extension ScriptedServer.State {
 
   private mutating func createEvent(_ body: JSONValue?) throws -> JSONValue {
     let draft: EventDraft = try (body ?? .null).decode()
+    if let id = draft.id, let event = lists[.events]?.items.first(where: { $0.key == id.wire }) { return event.json }
     let event = Event(
-      id: ScriptedServer.id(5000 + clock), title: draft.title, startTime: draft.startTime, timeZone: draft.timeZone,
+      id: draft.id ?? ScriptedServer.id(5000 + clock), title: draft.title, startTime: draft.startTime,
+      timeZone: draft.timeZone,
       status: .scheduled, creator: ScriptedServer.ana, hosts: [ScriptedServer.ana], version: 1,
       createdAt: ScriptedServer.noon, updatedAt: ScriptedServer.noon, myRole: .creator, myStatus: "creator",
       counts: Counts())
@@ -102,8 +104,12 @@ extension ScriptedServer.State {
   }
 
   private mutating func sendRequest(_ body: JSONValue?) throws -> JSONValue {
+    let draft: FriendRequestDraft = try (body ?? .null).decode()
+    if let id = draft.id, let sent = lists[.sentFriendRequests]?.items.first(where: { $0.key == id.wire }) {
+      return sent.json
+    }
     let request = FriendRequest(
-      id: ScriptedServer.id(7000 + clock), sender: ScriptedServer.ana, receiver: ScriptedServer.ben,
+      id: draft.id ?? ScriptedServer.id(7000 + clock), sender: ScriptedServer.ana, receiver: ScriptedServer.ben,
       createdAt: ScriptedServer.noon)
     let json = try JSONValue(encoding: request)
     replace(.sentFriendRequests, [json] + (lists[.sentFriendRequests]?.items.map(\.json) ?? []))
@@ -117,6 +123,63 @@ extension ScriptedServer.State {
     }
     replace(.sentFriendRequests, items.filter { $0 != request })
     return request
+  }
+
+  /// An event, the profile or the preferences, with the tag that `If-Match` takes.
+  private func object(_ parts: [String]) -> (collection: CacheCollection, json: JSONValue, tag: String)? {
+    let collection: CacheCollection =
+      switch parts.first {
+      case "events": .events
+      case "users": .profile
+      default: .notificationPreferences
+      }
+    guard let list = lists[collection] else { return nil }
+    guard collection == .events else {
+      guard var json = list.items.first?.json else { return nil }
+      json.merge(.object(["timestamp": .string(list.stamp.rawValue)]))
+      return (collection, json, list.stamp.rawValue)
+    }
+    guard let event = list.items.first(where: { $0.key == parts[1] })?.json,
+      case .integer(let version)? = event["version"]
+    else { return nil }
+    return (collection, event, "\(version)")
+  }
+
+  /// As the service: a change that has happened already succeeds, whatever it is based on.
+  private mutating func edit(_ parts: [String], _ request: ScriptedServer.Received) throws -> TransportResponse {
+    guard let (collection, old, tag) = object(parts) else {
+      throw MusterError.unreachable("The scripted server has no \(parts).")
+    }
+    var new = old
+    new.merge(request.body)
+    guard new != old else { return try json(old) }
+    if let ifMatch = request.ifMatch, ifMatch != "\"\(tag)\"" { return try ScriptedServer.problem(412, .lostUpdate) }
+    if collection == .events, case .integer(let version)? = old["version"] {
+      new.merge(.object(["version": .integer(version + 1)]))
+    }
+    let key = collection.key(of: old)
+    replace(collection, (lists[collection]?.items ?? []).map { $0.key == key ? new : $0.json })
+    return try json(object(parts)?.json ?? .null)
+  }
+
+  private mutating func answer(_ id: String, _ body: JSONValue?) throws -> TransportResponse {
+    let body: InvitationAnswer = try (body ?? .null).decode()
+    guard let event: Event = try object(["events", id])?.json.decode() else {
+      throw MusterError.unreachable("The scripted server has no event \(id).")
+    }
+    let isSuperseded = event.myParty.supersedes(
+      body.status, bringing: body.plusOnes, ifStatus: body.ifStatus, ifPlusOnes: body.ifPlusOnes)
+    if isSuperseded {
+      let current = CurrentAnswer(status: event.myStatus, plusOnes: event.myPlusOnes)
+      let problem = Problem(type: .superseded, title: "409", status: 409, requestId: "r", current: current)
+      return TransportResponse(
+        status: 409, headers: ["content-type": "application/problem+json"],
+        body: try JSONEncoder.muster().encode(problem))
+    }
+    let answer: [String: JSONValue] = [
+      "myStatus": .string(body.status.rawValue), "myPlusOnes": .integer(body.plusOnes ?? event.myPlusOnes),
+    ]
+    return try json(changeEvent(id) { $0.merge(.object(answer)) })
   }
 
   private mutating func changeEvent(_ id: String, _ change: (inout JSONValue) -> Void) throws -> JSONValue {

@@ -24,6 +24,7 @@ final class ScriptedServer: Transport {
     let path: String
     let query: [String: String]
     let key: String?
+    let ifMatch: String?
     let body: JSONValue?
   }
 
@@ -135,6 +136,7 @@ extension ScriptedServer.Received {
     path = request.url.path.replacingOccurrences(of: "/api/v1", with: "")
     query = Dictionary(items.map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { $1 })
     key = request.headers["Idempotency-Key"]
+    ifMatch = request.headers["If-Match"]
     body = request.body.flatMap { try? JSONDecoder.muster().decode(JSONValue.self, from: $0) }
   }
 

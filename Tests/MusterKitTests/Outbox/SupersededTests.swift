@@ -1,0 +1,208 @@
+import Foundation
+import Testing
+
+@testable import MusterKit
+
+/// Writes that arrive late, after a newer change from another device, a browser or another host.
+@MainActor @Suite struct SupersededTests {
+  private let event: Event = {
+    var event = ScriptedServer.event(1)
+    event.maxPlusOnes = 5
+    return event
+  }()
+
+  private func run(
+    hosting: Bool = false, _ body: @MainActor (TestStore, ScriptedServer) async throws -> Void
+  ) async throws {
+    try await TestStore.run { test, server in
+      var event = event
+      if hosting { (event.myRole, event.myStatus) = (.host, "host") }
+      try server.set(.events, [event])
+      try await test.store.refresh()
+      try await body(test, server)
+    }
+  }
+
+  /// A change of the event from elsewhere.
+  private func change(_ server: ScriptedServer, _ change: (inout Event) -> Void) throws {
+    var event = try current(server)
+    change(&event)
+    try server.set(.events, [event])
+  }
+
+  private func current(_ server: ScriptedServer) throws -> Event {
+    try #require(server.state.withLock { $0.lists[.events]?.items.first }).json.decode()
+  }
+
+  private func writes(_ server: ScriptedServer) -> [ScriptedServer.Received] { server.received(\.isWrite) }
+
+  // MARK: Answers
+
+  @Test func `an answer says what the user saw, and the second of two is based on the first`() async throws {
+    try await run { test, server in
+      try await test.store.perform(.answer(.going, to: event.id, plusOnes: 2))
+      try await test.relaunch()
+      try await test.store.perform(.answer(.maybe, to: event.id))
+      try await test.store.refresh()
+      #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited", "going"])
+      #expect(writes(server).map { $0.body?["ifPlusOnes"] } == [.integer(0), .integer(2)])
+      #expect(test.store.outbox.refusals.isEmpty && test.store.events.items.map(\.myStatus) == [.maybe])
+    }
+  }
+
+  @Test func `a newer answer stays, the user sees both, and can send the older one again`() async throws {
+    try await run { test, server in
+      server.takeOffline()
+      try await test.store.perform(.answer(.going, to: event.id))
+      _ = await failure { try await test.store.refresh() }
+      // In the browser.
+      try change(server) { $0.myStatus = .declined }
+      server.pass(hours: 60)
+      server.takeOffline(false)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.events.items.map(\.myStatus) == [.declined] && test.store.events.isUpToDate)
+      let refusal = try #require(test.store.outbox.refusals.first)
+      #expect(refusal.write == .answer(.going, to: event.id))
+      #expect(refusal.newerState == .answer(.declined, plusOnes: 0) && !refusal.isUnknown)
+      try await test.relaunch()
+      #expect(test.store.outbox.refusals == [refusal])
+      // The user has seen "declined", whatever the lists show by now.
+      server.takeOffline()
+      try await test.store.sendAgain(refusal)
+      try await test.relaunch()
+      server.takeOffline(false)
+      try await test.store.refresh()
+      #expect(writes(server).last?.body?["ifStatus"]?.string == "declined")
+      #expect(try current(server).myStatus == .going && test.store.outbox.refusals.isEmpty)
+    }
+  }
+
+  @Test func `an answer whose response was lost is repeated at any age`() async throws {
+    try await run { test, server in
+      server.fail { $0.isWrite ? .loseResponse : .none }
+      try await test.store.perform(.answer(.going, to: event.id))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      server.pass(hours: 24 * 90)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(writes(server).count == 2 && test.store.outbox.refusals.isEmpty)
+      #expect(try current(server).myStatus == .going)
+    }
+  }
+
+  @Test func `a new place on the waiting list's own account asks the user only before "maybe"`() async throws {
+    for (answer, isAsked) in [(Answer.declined, false), (.going, false), (.maybe, true)] {
+      try await run { test, server in
+        try change(server) { $0.myStatus = .waitlisted }
+        try await test.store.refresh()
+        try await test.store.perform(.answer(answer, to: event.id))
+        try change(server) { $0.myStatus = .going }
+        try await test.store.refresh()
+        #expect(test.store.outbox.refusals.map(\.newerState) == (isAsked ? [.answer(.going, plusOnes: 0)] : []))
+        #expect(try current(server).myStatus.rawValue == (isAsked ? "going" : answer.rawValue))
+      }
+    }
+  }
+
+  // MARK: Edits
+
+  @Test func `an edit of other members is sent again on the newer event, without a question`() async throws {
+    try await run(hosting: true) { test, server in
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz", note: .clear)))
+      try change(server) { ($0.capacity, $0.version) = (4, 7) }
+      try await test.store.refresh()
+      #expect(writes(server).map(\.ifMatch) == ["\"1\"", "\"7\""])
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      let now = try current(server)
+      #expect(now.title == "Quiz" && now.capacity == 4 && now.version == 8)
+    }
+  }
+
+  @Test func `an edit of the same member is refused with the newer event, and can be sent again`() async throws {
+    try await run(hosting: true) { test, server in
+      let mine = Write.editEvent(event.id, applying: EventEdit(title: "Mine"))
+      try await test.store.perform(mine)
+      try change(server) { ($0.title, $0.version) = ("Theirs", 7) }
+      try await test.store.refresh()
+      let refusal = try #require(test.store.outbox.refusals.first)
+      let theirs = try current(server)
+      #expect(refusal.write == mine && refusal.newerState == .event(theirs))
+      #expect(test.store.events.items.map(\.title) == ["Theirs"])
+      try await test.store.sendAgain(refusal)
+      try await test.store.refresh()
+      #expect(try current(server).title == "Mine" && test.store.outbox.refusals.isEmpty)
+      #expect(writes(server).last?.ifMatch == "\"7\"")
+    }
+  }
+
+  @Test func `an edit with a version of the app's own is refused as before`() async throws {
+    try await run(hosting: true) { test, server in
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Mine"), ifVersion: 1))
+      try change(server) { ($0.capacity, $0.version) = (4, 7) }
+      try await test.store.refresh()
+      guard case .refused(let problem)? = test.store.outbox.refusals.first?.reason else {
+        Issue.record("\(test.store.outbox.refusals)")
+        return
+      }
+      #expect(problem.type == .lostUpdate && writes(server).count == 1)
+    }
+  }
+
+  @Test func `several edits in a row all happen, and a late one does not undo a newer one`() async throws {
+    try await run(hosting: true) { test, server in
+      for number in 1...3 {
+        try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "\(number)")))
+        try await test.store.perform(.editProfile(ProfileEdit(bio: .set("\(number)"))))
+        try await test.store.perform(.setPreferences(NotificationPreferences([.eventInvited: number == 2])))
+      }
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      let edited = try current(server)
+      #expect(edited.title == "3" && test.store.profile.value?.bio == "3")
+      #expect(test.store.notificationPreferences.value?[.eventInvited] == false)
+
+      server.fail { $0.isWrite ? .loseResponse : .none }
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Mine")))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      // It had happened, and another host has brought the old title back.
+      try change(server) { ($0.title, $0.version) = ("3", 9) }
+      server.pass(hours: 30)
+      try await test.relaunch()
+      try await test.store.refresh()
+      let newer = try current(server)
+      #expect(newer.title == "3" && test.store.outbox.refusals.map(\.newerState) == [.event(newer)])
+    }
+  }
+
+  @Test func `the profile and the preferences ask only about what others have changed`() async throws {
+    try await run { test, server in
+      server.takeOffline()
+      try await test.store.perform(.editProfile(ProfileEdit(bio: .set("Mine"))))
+      try await test.store.perform(.setPreferences(NotificationPreferences([.eventUpdated: false])))
+      try await test.store.perform(.setPreferences(NotificationPreferences([.eventInvited: false])))
+      _ = await failure { try await test.store.refresh() }
+      var user = try #require(test.store.profile.value)
+      (user.bio, user.emailVerified) = ("Theirs", true)
+      try server.set(.profile, [user])
+      try server.set(
+        .notificationPreferences, [NotificationPreferences([.eventUpdated: true, .friendAccepted: false])])
+      server.takeOffline(false)
+      try await test.store.refresh()
+      #expect(test.store.profile.value?.bio == "Theirs")
+      let preferences = try #require(test.store.notificationPreferences.value)
+      #expect(preferences.choices == [.eventUpdated: false, .eventInvited: false, .friendAccepted: false])
+      let refusals = test.store.outbox.refusals
+      guard refusals.count == 1, case .profile(let newer)? = refusals.first?.newerState else {
+        Issue.record("\(refusals)")
+        return
+      }
+      #expect(newer.bio == "Theirs" && refusals[0].write == .editProfile(ProfileEdit(bio: .set("Mine"))))
+      try await test.store.sendAgain(refusals[0])
+      try await test.store.refresh()
+      #expect(test.store.profile.value?.bio == "Mine" && test.store.outbox.refusals.isEmpty)
+    }
+  }
+}
