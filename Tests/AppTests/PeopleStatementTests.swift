@@ -14,6 +14,9 @@ import Testing
   private static let calls: [(name: String, call: String, body: String?, statements: Int)] = [
     ("the caller's profile", "GET users/me", nil, 1),
     ("a friend's profile", "GET users/{blocked}", nil, 1),
+    // Also BEGIN, COMMIT and, for the search, a setting.
+    ("a search", "GET users?query=guest", nil, 4),
+    ("recommendations", "GET users/recommended", nil, 3),
     ("friends", "GET friends?limit=100", nil, 1),
     ("requests received", "GET friend-requests?direction=incoming&limit=100", nil, 1),
     ("requests sent", "GET friend-requests?direction=sent&limit=100", nil, 1),
@@ -27,6 +30,15 @@ import Testing
     ("friends with digests", "GET friends?limit=100&include=digests", nil, 1),
     ("a picture", "GET {picture}", nil, 1),
     ("a picture's head", "HEAD {picture}", nil, 1),
+    ("the inbox", "GET notifications?limit=100", nil, 1),
+    ("marking", "POST notifications/read", #"{"ids": [{items}]}"#, 6),
+    ("marking again", "POST notifications/read", #"{"before": "2100-01-01T00:00:00Z"}"#, 6),
+    ("preferences", "GET notification-preferences", nil, 1),
+    ("choosing", "PUT notification-preferences", "{choices}", 9),
+    ("devices", "GET devices", nil, 1),
+    ("registering a device", "PUT devices", #"{"platform": "log", "token": "new{size}"}"#, 8),
+    ("removing a device", "DELETE devices/{device}", nil, 3),
+    ("logging out", "POST auth/logout", nil, 4),
     ("an export", "GET users/me/export", nil, ofExport),
     ("sending a request", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 13),
     ("sending it again", "POST friend-requests", #"{"receiverId": "{asked}"}"#, 1),
@@ -56,6 +68,10 @@ import Testing
     try await TestApp.run(logger: log.logger) { app in
       for size in [1, 40] {
         let (ana, words) = try await Self.gather(size, in: app)
+        let other = try await ana.signInAgain()
+        for number in 1..<min(size, 18) { try await other.register(token: "\(size)-\(number)") }
+        // Slow reads have connections of their own, which they open.
+        for path in ["users?query=guest", "users/recommended"] { _ = try await ana.get(path) }
         func filled(_ text: String) -> String {
           words.reduce(text) { text, word in text.replacing("{\(word.key)}", with: word.value) }
         }
@@ -63,7 +79,8 @@ import Testing
           let parts = filled(call).split(separator: " ").map(String.init)
           var status = 0
           let statements = try await log.statements {
-            status = try await ana.send(parts[0], parts[1], body.map { filled($0) }).status
+            let phone = name == "logging out" ? other : ana
+            status = try await phone.send(parts[0], parts[1], body.map { filled($0) }).status
           }
           #expect((200..<300).contains(status), "\(name): \(status)")
           #expect(statements.count == expected, "\(name), \(size): \(statements)")
@@ -96,7 +113,14 @@ import Testing
       for guest in [blocked, waiting] { try await guest.answer("going", to: event) }
       for guest in [ana, waiting] { try await guest.answer("going", to: theirs ?? "") }
     }
+    let device = try await ana.register(token: "first\(size)").json["id"].string ?? ""
+    try await app.fileNotifications(size, for: ana)
+    let items = try await ana.get("notifications?limit=100")["items"].array.compactMap { $0["id"].string }
+    #expect(items.count == size)
+    let choices = Notice.Kind.optional.prefix(size).map { "\"\($0.rawValue)\": false" }
     let words = [
+      "items": items.map { "\"\($0)\"" }.joined(separator: ", "),
+      "choices": "{\(choices.joined(separator: ", "))}", "device": device,
       "ana": ana.id, "size": "\(size)", "password": ana.password, "event": event, "asked": asked.id, "met": met.id,
       "picture": try await ana.show(Sample.png()).replacing(app.url, with: ""), "accepted": received[1],
       "declined": received[2], "takenBack": sent, "unfriended": friends[0].id, "blocked": blocked.id,

@@ -296,15 +296,6 @@ import Testing
     try await client.end()
   }
 
-  @Test func `a graceful shutdown closes a connection that waits for a request`() async throws {
-    let client = try await Client { _ in Response(status: .ok) }
-    try await client.send(request("/"))
-    #expect(try await client.response().status == .ok)
-    try await client.fire { $0.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
-    #expect(client.closes.first == .all)
-    try await client.end()
-  }
-
   @Test func `a graceful shutdown does not wait for a client that was refused`() async throws {
     let client = try await Client { _ in Response(status: .ok) }
     try await client.fire { $0.fireErrorCaught(HTTPParserError.invalidMethod) }

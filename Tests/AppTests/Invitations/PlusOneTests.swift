@@ -1,5 +1,4 @@
 import Postgres
-import TestSupport
 import Testing
 
 @testable import App
@@ -211,67 +210,6 @@ import Testing
       #expect(try await promoted(in: app) == [guests[0].id])
       #expect(try await counts(id, ana) == [0, 6, 0, 0, 0])
       try await app.expectConsistency()
-    }
-  }
-
-  @Test func `200 parties race for 50 places, which are never oversold, and move up in order`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let guests = try await app.crowd(200, around: ana)
-      let id = try await party(ana, guests, capacity: 50, maxPlusOnes: 4)
-      let event = try #require(Event.ID(id))
-      try await app.takeNotifications()
-      try await app.withConnections(64) {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          for (place, guest) in guests.enumerated() {
-            group.addTask {
-              var random = SeededRandom(seed: UInt64(place))
-              for _ in 0..<4 {
-                let status = ["going", "going", "going", "maybe", "declined"].randomElement(using: &random) ?? "going"
-                let body = #"{"status": "\#(status)", "plusOnes": \#(Int.random(in: 0...4, using: &random))}"#
-                let response = try await guest.send("PUT", "events/\(id)/invitations/me", body)
-                #expect(response.status == 200 || response.problem == "no-room", "\(response.body)")
-              }
-            }
-          }
-          group.addTask {
-            for _ in 0..<40 {
-              let wrong: Int? = try await app.value(
-                """
-                SELECT count(*) FROM events AS e
-                WHERE id = \(event) AND (going_count > 50 OR going_count <> (
-                  SELECT coalesce(sum(1 + plus_ones), 0) FROM invitations WHERE event_id = e.id AND status = 'going'
-                ))
-                """)
-              #expect(wrong == 0)
-            }
-          }
-          try await group.waitForAll()
-        }
-      }
-      try await app.expectConsistency()
-      try await app.takeNotifications()
-      // All who go leave, one after the other. Every party moves up, in the order of the line.
-      let rows = try await app.database.rows(
-        "SELECT user_id, status FROM invitations WHERE event_id = \(event) ORDER BY answered_at, user_id")
-      func ids(_ status: String) throws -> [String] {
-        try rows.filter { try $0["status"] == status }.map { (try $0["user_id"] as User.ID).description }
-      }
-      let line = try ids("waitlisted")
-      var (leaving, order) = (try ids("going"), [String]())
-      #expect(!line.isEmpty)
-      while !leaving.isEmpty {
-        let next = leaving.removeFirst()
-        let guest = try #require(guests.first { $0.id == next })
-        try await guest.answer("declined", to: id)
-        // The parties of one change are notified in the order of their ids.
-        let moved = try await promoted(in: app)
-        #expect(Set(line.dropFirst(order.count).prefix(moved.count)) == Set(moved))
-        order += moved
-        leaving += moved
-        try await app.expectConsistency()
-      }
-      #expect(order.count == line.count && Set(order) == Set(line))
     }
   }
 

@@ -55,7 +55,9 @@ import Testing
 
   @Test func `what tells of a proposed answer goes when it is decided or ends, wherever it is`() async throws {
     for isFiled in [false, true] {
-      for end in ["accept", "decline", "erase", "remove", "cancel", "archive", "address", "withdraw", "block"] {
+      for end in [
+        "accept", "decline", "erase", "remove", "cancel", "archive", "address", "withdraw", "block", "host", "account",
+      ] {
         try await run { scene in
           let (app, ana, zoe, event) = (scene.app, scene.ana, scene.zoe, scene.event)
           #expect(try await scene.notices("answer-proposed") == [1, 0, 0])
@@ -65,13 +67,16 @@ import Testing
           }
           let proposal = try await scene.proposal()
           let stamps = try await zoe.refreshLists()
+          var (status, state) = (404, "gone")
           switch end {
           case "accept": try await zoe.accept(proposal: proposal)
           case "decline": try await zoe.decline(proposal: proposal)
           case "erase": try await scene.visit.act("erase", expecting: 200)
           case "remove":
             #expect(try await ana.send("DELETE", "events/\(event)/invitations/\(scene.visit.id)").status == 200)
-          case "cancel": try await ana.cancelEvent(event)
+          case "cancel":
+            try await ana.cancelEvent(event)
+            (status, state) = (409, "maybe 0")
           case "archive":
             let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
             _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
@@ -79,12 +84,21 @@ import Testing
             try await app.takeMails()
             try await zoe.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(zoe.password)"}"#)
             #expect(try await zoe.verify(try await app.takeToken("mail-verify-email")).status == 204)
+            state = "maybe 0"
           case "withdraw": try await ana.withdraw(zoe, from: event)
+          case "host": try await ana.addHost(zoe, to: event)
+          case "account":
+            try await zoe.deleteAccount()
+            #expect(try await scene.visit.state == state)
+            return
           default: try await zoe.block(ana)
           }
           #expect(try await scene.notices("answer-proposed") == [0, 0, 0], "\(end), filed: \(isFiled)")
           if isFiled { #expect(try await zoe.stale(stamps).contains(.notifications), "\(end)") }
           #expect(try await zoe.proposals(about: event).isEmpty, "\(end)")
+          #expect(try await scene.visit.state == state, "\(end)")
+          try await zoe.accept(proposal: proposal, expecting: status)
+          try await zoe.decline(proposal: proposal, expecting: status)
         }
       }
     }
@@ -92,7 +106,10 @@ import Testing
 
   @Test func `what tells of an offer to host goes when it is decided or ends, wherever it is`() async throws {
     for isFiled in [false, true] {
-      for end in ["accept", "decline", "take back", "cancel", "archive", "withdraw", "block", "unfriend"] {
+      for end in [
+        "accept", "decline", "take back", "cancel", "archive", "withdraw", "block", "unfriend", "blocks the host",
+        "creator's account", "account",
+      ] {
         try await run { scene in
           let (app, ana, zoe) = (scene.app, scene.ana, scene.zoe)
           let event = try await ana.createEvent("Run")["id"].string ?? ""
@@ -115,11 +132,20 @@ import Testing
             try await ana.invite([zoe], to: event)
             try await ana.withdraw(zoe, from: event)
           case "block": try await ana.block(zoe)
-          default: try await zoe.unfriend(ana)
+          case "unfriend": try await zoe.unfriend(ana)
+          case "blocks the host": try await zoe.block(ana)
+          case "creator's account": try await ana.deleteAccount()
+          default:
+            try await zoe.deleteAccount()
+            #expect(try await app.value("SELECT count(*) FROM host_offers") == 0)
+            return
           }
           #expect(try await scene.notices("host-offered") == [0, 0, 0], "\(end), filed: \(isFiled)")
           if isFiled { #expect(try await zoe.stale(stamps).contains(.notifications), "\(end)") }
           #expect(try await zoe.proposals(about: event).isEmpty, "\(end)")
+          try await zoe.accept(proposal: offer, expecting: ["cancel", "archive"].contains(end) ? 409 : 404)
+          let roles: Int? = try await app.value("SELECT count(*) FROM event_co_hosts WHERE user_id = \(zoe.userID)")
+          #expect(roles == (end == "accept" ? 1 : 0), "\(end)")
           if end == "block" {
             // What a block has ended does not come back.
             try await ana.unblock(zoe)

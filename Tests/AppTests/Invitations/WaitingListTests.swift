@@ -123,6 +123,7 @@ import Testing
       // A guest who was waiting or had not answered frees no place, and neither does a lower capacity.
       try await ana.withdraw(guests[7], from: id)
       try await ana.edit(id, #"{"capacity": 2}"#)
+      #expect(try await ana.get("events/\(id)")["counts"]["going"].int == 3)
       try await guests[3].answer("declined", to: id)
       #expect(try await promoted(in: app) == [])
       try await ana.edit(id, #"{"capacity": 3}"#)

@@ -363,47 +363,6 @@ import Testing
       try await app.takeNotifications()
     }
   }
-
-  // MARK: Cost
-
-  @Test func `a call needs the same number of statements, however much data there is`() async throws {
-    let log = StatementLog()
-    try await TestApp.run(logger: log.logger) { app in
-      for size in [1, 40] {
-        let ana = try await app.signUp("ana\(size)")
-        try await file(size, for: ana, in: app)
-        for number in 0..<min(size, 19) { try await ana.register(token: "\(size)-\(number)") }
-        var counts: [String: Int] = [:]
-        func count(_ name: String, _ action: () async throws -> Void) async throws {
-          log.take()
-          try await action()
-          counts[name] = log.take().count
-        }
-        let items = try await ana.get("notifications?limit=100")["items"].array
-        let ids = items.compactMap { $0["id"].string }.map { "\"\($0)\"" }.joined(separator: ", ")
-        let types = Notice.Kind.optional.prefix(size).map { "\"\($0.rawValue)\": false" }.joined(separator: ", ")
-        var device = ""
-        try await count("the inbox") { _ = try await ana.get("notifications?limit=100") }
-        try await count("marking") { try await ana.markRead(#"{"ids": [\#(ids)]}"#) }
-        try await count("marking again") { try await ana.markRead(#"{"before": "2100-01-01T00:00:00Z"}"#) }
-        try await count("preferences") { _ = try await ana.get("notification-preferences") }
-        try await count("choosing") { _ = try await ana.send("PUT", "notification-preferences", "{\(types)}") }
-        try await count("devices") { _ = try await ana.get("devices") }
-        try await count("registering") {
-          device = try await ana.register(token: "new\(size)").json["id"].string ?? ""
-        }
-        try await count("removing") { _ = try await ana.send("DELETE", "devices/\(device)") }
-        try await count("logging out") { _ = try await ana.send("POST", "auth/logout") }
-        // Including BEGIN and COMMIT.
-        #expect(
-          counts == [
-            "the inbox": 1, "marking": 6, "marking again": 6, "preferences": 1, "choosing": 9, "devices": 1,
-            "registering": 8, "removing": 3, "logging out": 4,
-          ], "\(size)")
-      }
-      try await app.takeNotifications()
-    }
-  }
 }
 
 /// Files `count` notifications in a user's inbox, each by a change of its own.

@@ -10,12 +10,6 @@ import TestSupport
 
 /// The stream of an inbox: no notification is missing, repeated or late.
 @Suite struct NotificationStreamTests {
-  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
-    var limits = ServiceLimits()
-    change(&limits)
-    return limits
-  }
-
   /// Requests a stream, and reads nothing.
   private func openStream(
     of phone: Phone, in app: TestApp, receiveBuffer: Int32? = nil
@@ -71,7 +65,7 @@ import TestSupport
 
   @Test func `filing a notification wakes the streams`() async throws {
     // No regular check finds an item within this test. Past a pooler: behind one, a process cannot listen.
-    try await TestApp.run(limits: limits { $0.streamCheck = 3600 }, pastPooler: true) { app in
+    try await TestApp.run(limits: .with { $0.streamCheck = 3600 }, pastPooler: true) { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await EventStream.follow(ana) { stream in
         // Until then, the process checks ten times a second.
@@ -131,7 +125,7 @@ import TestSupport
 
   @Test func `an idle stream sends heartbeats and stays open`() async throws {
     try await TestApp.run(
-      limits: limits { ($0.streamHeartbeat, $0.connections.idleSeconds, $0.connections.headSeconds) = (0.2, 1, 1) }
+      limits: .with { ($0.streamHeartbeat, $0.connections.idleSeconds, $0.connections.headSeconds) = (0.2, 1, 1) }
     ) { app in
       let ana = try await app.signUp("ana")
       try await EventStream.follow(ana) { stream in
@@ -438,7 +432,7 @@ import TestSupport
   // MARK: Slow readers
 
   @Test func `a client that reads nothing is cut off, and resumes where it was`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.idleSeconds = 1 }) { app in
       let ana = try await app.signUp("ana")
       let connection = try await openStream(of: ana, in: app, receiveBuffer: 4096)
       try await connection.waitForSome()
@@ -560,7 +554,7 @@ import TestSupport
   }
 
   @Test func `a process limits its streams, and has room again when one ends`() async throws {
-    try await TestApp.run(limits: limits { ($0.streams, $0.streamHeartbeat) = (2, 0.1) }) { app in
+    try await TestApp.run(limits: .with { ($0.streams, $0.streamHeartbeat) = (2, 0.1) }) { app in
       var phones: [Phone] = []
       for name in ["ana", "ben", "cleo"] { phones.append(try await app.signUp(name)) }
       try await EventStream.follow(phones[0]) { _ in

@@ -51,29 +51,9 @@ import Testing
     }
   }
 
-  @Test func `of the rows that were in flight at two deaths of workers, one at a time is sent`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(6)
-      try await app.enqueue(rounds: 0..<2, to: 6)
-      try await app.database.execute("UPDATE deliveries SET deaths = 2 WHERE payload->>'round' = '0'")
-      let inFlight = Mutex(0)
-      let recorder = Recorder { push, _ in
-        guard push.payload.contains(#""round": 0"#) else { return }
-        let count = inFlight.withLock { count -> Int in
-          count += 1
-          return count
-        }
-        #expect(count == 1)
-        try await Task.sleep(for: .milliseconds(5))
-        inFlight.withLock { $0 -= 1 }
-      }
-      try await app.worker(recorder).runOnce()
-      for reader in 1...6 { #expect(recorder.rounds("\(reader)-1") == [0, 1]) }
-      #expect(try await app.countQueue() == 0)
-    }
-  }
-
-  @Test func `a row that was in flight at two deaths of workers delays no other`() async throws {
+  @Test func `of the rows that were in flight at two deaths of workers, one at a time is sent, and delays no other`()
+    async throws
+  {
     try await TestApp.run { app in
       try await app.gatherReaders(4)
       try await app.enqueue(rounds: 0..<1, to: 2)

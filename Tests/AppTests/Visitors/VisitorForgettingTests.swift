@@ -453,23 +453,6 @@ import Testing
     }
   }
 
-  @Test func `two people answer on one phone, one after the other`() async throws {
-    try await TestApp.run { app in
-      let (_, _, link) = try await gather(app)
-      // Back leads to a page that is not stored, so it has a new token.
-      var tokens: Set<String> = []
-      for name in ["Zoe", "Yan"] {
-        let page = try await app.send("GET", "/e/\(link.token)")
-        #expect(page.header("Cache-Control") == "no-store")
-        let visit = try await app.visit(link.token, name: name)
-        #expect(try await visit.page().header("Cache-Control") == "no-store")
-        tokens.insert(visit.token)
-      }
-      #expect(tokens.count == 2)
-      try await app.takeNotifications()
-    }
-  }
-
   @Test func `one-click unsubscribing has the limit of files, because providers send it from few addresses`()
     async throws
   {

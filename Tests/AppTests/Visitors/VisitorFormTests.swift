@@ -29,6 +29,7 @@ import Testing
       let own = try await visit.page()
       #expect(own.status == 200 && own.body.contains("You are going, with 1 other."), "\(own.body)")
       #expect(own.header("Set-Cookie") == nil && own.header("Referrer-Policy") == "no-referrer")
+      #expect(own.header("Cache-Control") == "no-store")
       #expect(own.header("Content-Security-Policy")?.contains("form-action 'self'") == true)
       #expect(try await app.send("GET", "/e/\(link.token)").body.contains("<bdi>Zoe</bdi>"))
       // The line is the same for everyone.

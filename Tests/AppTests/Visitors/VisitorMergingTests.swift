@@ -230,49 +230,6 @@ import Testing
     }
   }
 
-  @Test func `a proposal ends with its event, a block, another address, and when the visitor goes`() async throws {
-    for end in ["archive", "cancelling", "block", "address", "erasing", "host", "deletion"] {
-      try await TestApp.run { app in
-        let (ana, event, link) = try await gather(app)
-        let (zoe, token) = try await signUp("zoe", in: app)
-        _ = try await zoe.join(link)
-        try await zoe.answer("going", to: event)
-        let visit = try await app.confirmedVisit(link, "maybe", email: "zoe@example.com")
-        #expect(try await zoe.verify(token).status == 204)
-        try await merge(app)
-        let proposal = try await zoe.proposals(about: event)[0]
-        var (status, state) = (404, "gone")
-        switch end {
-        case "archive":
-          let later = Timestamp.now().adding(seconds: 20 * 365 * 86_400)
-          _ = try await app.service.change { try await Event.archive(endedBefore: later, atMost: 20, in: $0) }
-        case "cancelling":
-          try await ana.cancelEvent(event)
-          (status, state) = (409, "maybe 0")
-        case "block": try await zoe.block(ana)
-        case "address":
-          try await app.takeMails()
-          try await zoe.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(zoe.password)"}"#)
-          #expect(try await zoe.verify(try await app.takeToken("mail-verify-email")).status == 204)
-          state = "maybe 0"
-        case "erasing": try await visit.act("erase", expecting: 200)
-        case "host": try await ana.addHost(zoe, to: event)
-        default:
-          try await zoe.deleteAccount()
-          #expect(try await visit.state == "gone")
-          try await app.takeNotifications()
-          return
-        }
-        #expect(try await visit.state == state, "\(end)")
-        #expect(try await zoe.get("proposals")["items"].array.isEmpty, "\(end)")
-        try await zoe.accept(proposal: proposal, expecting: status)
-        try await zoe.decline(proposal: proposal, expecting: status)
-        try await app.expectConsistency()
-        try await app.takeNotifications()
-      }
-    }
-  }
-
   @Test func `this was not me erases the answer, on a click by a reader of the mail`() async throws {
     try await TestApp.run { app in
       let (ana, event, link) = try await gather(app, capacity: 1)

@@ -9,12 +9,6 @@ import TestSupport
 
 /// HTTP/2, which exists over TLS only, and has the limits of HTTP/1.
 @Suite struct HTTP2Tests {
-  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
-    var limits = ServiceLimits()
-    change(&limits)
-    return limits
-  }
-
   private func run(
     _ limits: ServiceLimits = ServiceLimits(),
     _ body: @escaping @Sendable (TestApp, TestCertificate) async throws -> Void
@@ -137,7 +131,7 @@ import TestSupport
   // MARK: Clients that are too slow
 
   @Test func `a body that arrives too slowly ends its request, and the connection stays open`() async throws {
-    try await run(limits { $0.connections.bodyGrace = 1 }) { app, _ in
+    try await run(.with { $0.connections.bodyGrace = 1 }) { app, _ in
       let connection = try await HTTP2Connection(to: app)
       for headers in [[("content-length", "1000")], []] {
         let login = try await connection.begin("POST", "/api/v1/auth/login", headers, isLast: false)
@@ -149,7 +143,7 @@ import TestSupport
   }
 
   @Test func `a response that is not read ends its request, and the connection stays open`() async throws {
-    try await run(limits { $0.connections.idleSeconds = 1 }) { app, certificate in
+    try await run(.with { $0.connections.idleSeconds = 1 }) { app, certificate in
       // More than a client that does not read allows the server to send.
       let note = String(repeating: "€", count: 2000)
       let event = #"{"title": "x", "note": "\#(note)", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC"}"#
@@ -177,10 +171,10 @@ import TestSupport
   }
 
   @Test func `a connection is closed if it begins no request, or stays idle after one`() async throws {
-    try await run(limits { $0.connections.headSeconds = 1 }) { app, _ in
+    try await run(.with { $0.connections.headSeconds = 1 }) { app, _ in
       try await HTTP2Connection(to: app).channel.closeFuture.get()
     }
-    try await run(limits { ($0.connections.idleSeconds, $0.connections.lingerSeconds) = (1, 1) }) { app, _ in
+    try await run(.with { ($0.connections.idleSeconds, $0.connections.lingerSeconds) = (1, 1) }) { app, _ in
       let idle = try await HTTP2Connection(to: app)
       try await expectAlive(idle)
       try await idle.channel.closeFuture.get()

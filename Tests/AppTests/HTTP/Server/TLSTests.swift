@@ -15,12 +15,6 @@ import TestSupport
 
 /// HTTPS, and the files of the certificate.
 @Suite struct TLSTests {
-  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
-    var limits = ServiceLimits()
-    change(&limits)
-    return limits
-  }
-
   // MARK: Connections
 
   @Test func `one port speaks HTTP/2 and HTTP/1.1, and nothing older than TLS 1.2`() async throws {
@@ -60,7 +54,7 @@ import TestSupport
   @Test func `HTTP/1.1 over TLS has the limits of a connection without it`() async throws {
     let certificate = try await TestCertificate()
     try await TestApp.run(
-      certificate.environment, limits: limits { ($0.connections.bodyGrace, $0.connections.idleSeconds) = (1, 1) }
+      certificate.environment, limits: .with { ($0.connections.bodyGrace, $0.connections.idleSeconds) = (1, 1) }
     ) { app in
       let port = URL(string: app.url)?.port ?? 0
       let idle = try await exchange("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n", with: port)
@@ -110,7 +104,7 @@ import TestSupport
 
   @Test func `a connection without a TLS handshake is closed at its deadline, and without a response`() async throws {
     let certificate = try await TestCertificate()
-    try await TestApp.run(certificate.environment, limits: limits { $0.connections.headSeconds = 1 }) { app in
+    try await TestApp.run(certificate.environment, limits: .with { $0.connections.headSeconds = 1 }) { app in
       let silent = try await RawConnection(to: app)
       #expect(try await silent.rest(within: 15).isEmpty)
       let plain = try await RawConnection(to: app)
@@ -158,7 +152,7 @@ import TestSupport
 
   @Test func `a replaced certificate is used for new connections`() async throws {
     let (first, second) = (try await TestCertificate(), try await TestCertificate())
-    try await TestApp.run(first.environment, limits: limits { $0.certificateSeconds = 0.02 }) { app in
+    try await TestApp.run(first.environment, limits: .with { $0.certificateSeconds = 0.02 }) { app in
       #expect(await first.version(of: app.url) == .http2)
       #expect(await second.version(of: app.url) == nil)
       try first.replace(key: try second.key)
@@ -171,7 +165,7 @@ import TestSupport
     let (first, second) = (try await TestCertificate(), try await TestCertificate())
     let log = CapturedLog()
     // The test itself checks the files.
-    try await TestApp.run(first.environment, limits: limits { $0.certificateSeconds = 1000 }) { app in
+    try await TestApp.run(first.environment, limits: .with { $0.certificateSeconds = 1000 }) { app in
       let certificate = try #require(app.dependencies.certificate)
       func reload() -> [String] {
         let before = log.lines.count

@@ -307,27 +307,6 @@ import Testing
     }
   }
 
-  @Test func `a row in flight at three deaths becomes a dead letter`() async throws {
-    try await TestApp.run { app in
-      try await app.gatherReaders(1)
-      try await app.enqueue(rounds: 0..<2, to: 1)
-      let other = try await living(app)
-      for death in 1...3 {
-        let dead = try await living(app)
-        let leased = try await claim(app, dead, death < 3 ? .all : .suspect)
-        #expect(leased.runs.count == 1)
-        try await expire(app)
-        try await app.database.execute("DELETE FROM workers WHERE id = \(dead)")
-        let found = try await claim(app, other, death < 3 ? .all : .suspect)
-        #expect(found.orphans == 1 && found.dead.count == (death == 3 ? 1 : 0), "\(death)")
-      }
-      #expect(try await app.countDead() == 1)
-      // The next row is free.
-      #expect(try await claim(app, other).runs.map(\.count) == [1])
-      try await app.forgetDeliveries()
-    }
-  }
-
   @Test func `a worker that returns after a database outage does not count as dead`() async throws {
     try await TestApp.run { app in
       try await app.gatherReaders(1)

@@ -487,3 +487,12 @@ extension String {
     return String(repeating: "0", count: 6 - digits.count) + digits
   }
 }
+
+extension ServiceLimits {
+  /// The service's limits, some of them changed.
+  static func with(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
+    var limits = ServiceLimits()
+    change(&limits)
+    return limits
+  }
+}

@@ -1,4 +1,3 @@
-import Postgres
 import Testing
 
 @testable import App
@@ -71,43 +70,5 @@ import Testing
         #expect(response.badFields == fields, "\(query)")
       }
     }
-  }
-
-  @Test func `more people cause no more statements`() async throws {
-    let log = StatementLog()
-    try await TestApp.run(logger: log.logger) { app in
-      let (ana, ben) = try await app.friends("ana", "ben")
-      try await app.plantUsers(1, named: "Clara")
-      let paths = ["users?query=clara", "users/recommended", "users/\(ben.id)"]
-      // Things that happen only once, such as the opening of connections.
-      for path in paths { _ = try await ana.get(path) }
-      var few: [[String]] = []
-      for path in paths { few.append(try await log.statements { _ = try await ana.get(path) }) }
-      try await app.plantFriends(200, of: ben)
-      // The search also needs BEGIN, COMMIT and a setting; the recommendations need the first two.
-      #expect(few.map(\.count) == [4, 3, 1])
-      for (path, statements) in zip(paths, few) {
-        var count = 0
-        let many = try await log.statements { count = try await ana.get(path)["items"].array.count }
-        #expect(many == statements, "\(path)")
-        if path != paths[2] { #expect(count == 50, "\(path)") }
-      }
-    }
-  }
-}
-
-extension TestApp {
-  /// Inserts friends of a user.
-  fileprivate func plantFriends(_ count: Int, of friend: Phone) async throws {
-    try await database.execute(
-      """
-      WITH planted AS (
-        INSERT INTO users (id, username, display_name)
-        SELECT uuid_v7(), 'friend.' || number, 'Clara' FROM generate_series(1, \(count)) AS number
-        RETURNING id
-      )
-      INSERT INTO friendships (user_a, user_b)
-      SELECT least(id, \(friend.userID)), greatest(id, \(friend.userID)) FROM planted
-      """)
   }
 }

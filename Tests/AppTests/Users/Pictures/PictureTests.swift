@@ -144,9 +144,7 @@ import TestSupport
   }
 
   @Test func `a picture that arrives too slowly is cut off`() async throws {
-    var limits = ServiceLimits()
-    limits.connections.bodyGrace = 1
-    try await TestApp.run(limits: limits) { app in
+    try await TestApp.run(limits: .with { $0.connections.bodyGrace = 1 }) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       try await connection.send(

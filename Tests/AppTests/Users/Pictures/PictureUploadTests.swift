@@ -65,9 +65,7 @@ import TestSupport
   }
 
   @Test func `an upload that takes too long is cut off, however steadily it arrives`() async throws {
-    var limits = ServiceLimits()
-    limits.connections.uploadSeconds = 1
-    try await TestApp.run(limits: limits) { app in
+    try await TestApp.run(limits: .with { $0.connections.uploadSeconds = 1 }) { app in
       let ana = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       try await connection.send(head(ana, length: 2_000_000))

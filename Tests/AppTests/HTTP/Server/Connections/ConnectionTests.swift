@@ -11,12 +11,6 @@ import TestSupport
 /// The limits of a connection, in what it does and for how long. All waits are bounded, with generous limits for busy
 /// machines.
 @Suite struct ConnectionTests {
-  private func limits(_ change: (inout ServiceLimits) -> Void) -> ServiceLimits {
-    var limits = ServiceLimits()
-    change(&limits)
-    return limits
-  }
-
   /// - Returns: how many seconds it took.
   private func seconds(_ body: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now
@@ -77,7 +71,7 @@ import TestSupport
   // MARK: Clients that are too slow
 
   @Test func `a slow head is cut off at its deadline, even if bytes keep arriving`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.headSeconds = 1 }) { app in
       for (start, piece) in [
         ("GET /health/live HTTP/1.1\r\nHost: test\r\n", "X-More: x\r\n"), ("GET /health/live?", "x"), ("", "\r\n"),
         ("GET /health/live HTTP/1.1\r\nX-More: ", "x"),
@@ -96,7 +90,7 @@ import TestSupport
   }
 
   @Test func `an incomplete head gets 408, and a silent connection gets no response`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.headSeconds = 1 }) { app in
       let halted = try await RawConnection(to: app)
       try await halted.send("GET /health/li")
       let silent = try await RawConnection(to: app)
@@ -112,7 +106,7 @@ import TestSupport
   }
 
   @Test func `the second head of a connection has the same deadline as the first`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.headSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(live)
       #expect(try await connection.response().status == 200)
@@ -123,7 +117,7 @@ import TestSupport
   }
 
   @Test func `a body that arrives too slowly is cut off`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.bodyGrace = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.bodyGrace = 1 }) { app in
       for (header, piece) in [
         ("Content-Length: 1000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n"), ("Content-Length: 1000", ""),
       ] {
@@ -142,7 +136,7 @@ import TestSupport
   }
 
   @Test func `a body above the minimum speed is accepted, however long it takes`() async throws {
-    try await TestApp.run(limits: limits { ($0.connections.bodyGrace, $0.connections.headSeconds) = (1, 1) }) { app in
+    try await TestApp.run(limits: .with { ($0.connections.bodyGrace, $0.connections.headSeconds) = (1, 1) }) { app in
       _ = try await app.signUp("ana")
       let connection = try await RawConnection(to: app)
       let body = #"{"login": "ana", "password": "correct horse ana"}"#
@@ -158,7 +152,7 @@ import TestSupport
   }
 
   @Test func `a client that does not read a large response is cut off`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
       try await connection.send(listRequest(ana))
@@ -192,7 +186,7 @@ import TestSupport
   }
 
   @Test func `a client that reads a large response slowly gets all of it`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.idleSeconds = 1 }) { app in
       let (ana, length) = try await largeList(app)
       let connection = try await RawConnection(to: app, receiveBuffer: 4096)
       try await connection.send(listRequest(ana))
@@ -223,7 +217,7 @@ import TestSupport
   // MARK: Kept-alive connections
 
   @Test func `an idle connection is closed, and a used one stays open`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.idleSeconds = 2 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.idleSeconds = 2 }) { app in
       let connection = try await RawConnection(to: app)
       // In total, longer than an idle connection stays open.
       for _ in 1...4 {
@@ -277,16 +271,6 @@ import TestSupport
         #expect(try await connection.response().status == 200)
         #expect(try await connection.rest().isEmpty)
       }
-    }
-  }
-
-  @Test func `a client that has finished sending gets its response`() async throws {
-    try await TestApp.run { app in
-      let connection = try await RawConnection(to: app)
-      try await connection.send(live)
-      try await connection.finishSending()
-      #expect(try await connection.response().status == 200)
-      #expect(try await connection.rest().isEmpty)
     }
   }
 
@@ -359,7 +343,7 @@ import TestSupport
   }
 
   @Test func `random bytes get a refusal or a closed connection`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.headSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.headSeconds = 1 }) { app in
       for seed in 1...30 as ClosedRange<UInt64> {
         var random = SeededRandom(seed: seed)
         let bytes = (0..<Int.random(in: 1...2000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random)
@@ -374,7 +358,7 @@ import TestSupport
   }
 
   @Test func `malformed chunks are a client error`() async throws {
-    try await TestApp.run(limits: limits { $0.connections.bodyGrace = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.bodyGrace = 1 }) { app in
       for chunks in ["zz\r\nx\r\n", "5\r\nabc\r\n0\r\n\r\n", "-1\r\n", "\r\n\r\n", "fffffffffffffffff\r\nabc"] {
         let connection = try await RawConnection(to: app)
         try await connection.send(login("Transfer-Encoding: chunked") + chunks)
@@ -421,7 +405,7 @@ import TestSupport
   @Test func `a request that is still arriving at shutdown is cut off after a while`() async throws {
     let stopped = Mutex(ContinuousClock.now)
     let connections = Mutex<[RawConnection]>([])
-    try await TestApp.run(limits: limits { $0.connections.shutdownSeconds = 1 }) { app in
+    try await TestApp.run(limits: .with { $0.connections.shutdownSeconds = 1 }) { app in
       let connection = try await RawConnection(to: app)
       try await connection.send(login("Content-Length: 100") + "abc", pause: 0.2)
       connections.withLock { $0.append(connection) }

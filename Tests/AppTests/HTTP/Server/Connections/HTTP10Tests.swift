@@ -54,17 +54,6 @@ import Testing
     }
   }
 
-  @Test func `a pipelined request behind a body without a length gets no response`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let connection = try await RawConnection(to: app)
-      let requests = ["users/me/export", "users/me"].map { head("GET", $0, ana, "Connection: keep-alive\r\n") }
-      try await connection.send(requests.joined())
-      let (_, body) = try parts(try await connection.rest())
-      #expect(try JSON(parsing: body.utf8)["profile"]["username"].string == "ana")
-    }
-  }
-
   @Test func `a connection stays open only if the client asks for it and hears that it does`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
