@@ -78,15 +78,12 @@ import Testing
     }
   }
 
-  @Test func `only the creator can cancel an event, with the current version and while it is live`() async throws {
+  @Test func `an event is cancelled only with the current version and while it is live`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
-      let cleo = try await app.signUp("cleo")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
       try await ana.edit(id, #"{"title": "B"}"#)
       try await app.takeNotifications()
-      #expect(try await cleo.cancelEvent(id, expecting: 404).problem == "event-not-found")
-      #expect(try await ben.cancelEvent(id, expecting: 403).problem == "not-the-creator")
       for tag in ["\"1\"", "\"3\"", "W/\"3\"", "x"] {
         let lost = try await ana.cancelEvent(id, headers: [("If-Match", tag)], expecting: 412)
         #expect(lost.problem == "lost-update")

@@ -51,18 +51,6 @@ import Testing
     }
   }
 
-  @Test func `a request to oneself or to an unknown user is refused`() async throws {
-    try await TestApp.run { app in
-      let ana = try await app.signUp("ana")
-      let oneself = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(ana.id)"}"#)
-      #expect(oneself.status == 422)
-      #expect(oneself.badFields == ["receiverId"])
-      let unknown = try await ana.send("POST", "friend-requests", #"{"receiverId": "\#(User.ID.new())"}"#)
-      #expect(unknown.status == 404)
-      #expect(unknown.problem == "user-not-found")
-    }
-  }
-
   @Test func `a request that meets an opposite request makes the two friends`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
@@ -159,15 +147,10 @@ import Testing
   @Test func `a friend request can be read by the two users whom it concerns`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
-      let cleo = try await app.signUp("cleo")
       let id = try await ana.sendFriendRequest(to: ben)
       for phone in [ana, ben] { #expect(try await phone.get("friend-requests/\(id)")["status"].string == "pending") }
       try await ben.decline(id)
       for phone in [ana, ben] { #expect(try await phone.get("friend-requests/\(id)")["status"].string == "declined") }
-      for unknown in [id, FriendRequest.ID.new().description, "x"] {
-        let response = try await cleo.send("GET", "friend-requests/\(unknown)")
-        #expect(response.status == 404 && response.problem == "friend-request-not-found", "\(unknown)")
-      }
       try await ben.block(ana)
       for phone in [ana, ben] {
         #expect(try await phone.send("GET", "friend-requests/\(id)").problem == "friend-request-not-found")

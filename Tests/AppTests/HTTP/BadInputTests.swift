@@ -814,6 +814,7 @@ private struct Scene: Sendable {
           #"{"location": {"latitude": "north"}}"#, ["location.name", "location.latitude", "location.longitude"]
         ),
         (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
+        (#"{"startTime": "2031-01-01T00:00:00Z"}"#, ["endTime"]),
       ]
     case "inviteToEvent":
       [

@@ -102,43 +102,7 @@ import Testing
     }
   }
 
-  @Test func `a page with the longest texts and many hosts and guests has less than 30 KB`() async throws {
-    try await TestApp.run(["MUSTER_THROTTLING": "off", "MUSTER_RATE_LIMITS": "off"]) { app in
-      func long(_ count: Int, _ text: String = "\\\"") -> String { String(repeating: text, count: count) }
-      for text in ["\\\"", "\u{1f600}"] {
-        let suffix = text == "\\\"" ? "q" : "e"
-        let ana = try await app.signUp("ana\(suffix)")
-        try await ana.editProfile(#"{"displayName": "\#(long(100, text))"}"#)
-        let event = try await ana.createEvent()["id"].string ?? ""
-        try await ana.edit(
-          event,
-          #"{"title": "\#(long(200, text))", "note": "\#(long(2000, text))", "location": {"name": "\#(long(200, text))"}}"#
-        )
-        let crowd = try await app.crowd(20, around: ana, named: "host\(suffix)")
-        for host in crowd { try await ana.addHost(host, to: event) }
-        try await app.database.execute("UPDATE users SET display_name = repeat('\"', 100) WHERE id <> \(ana.userID)")
-        let link = try await ana.createLink(
-          to: event, #"{"kind": "answer", "shows": "names", "email": "required", "maxPlusOnes": 5, "approval": true}"#)
-        let names = String(repeating: text == "\\\"" ? "\"" : text, count: 100)
-        try await app.database.execute(
-          """
-          INSERT INTO visitors (id, event_id, link_id, kid, name, status, plus_ones, answered_at)
-          SELECT gen_random_uuid(), event_id, id, kid, \(names), 'going', 0, now()
-          FROM share_links, generate_series(1, 25) WHERE id = \(try #require(ShareLink.ID(link.id)))
-          """)
-        let page = try await app.send("GET", "/e/\(link.token)").body
-        let refused = try await app.submit(
-          "/e/\(link.token)",
-          ["form": try await app.formToken(of: link.token), "name": names, "answer": "perhaps", "email": names + names])
-        #expect(page.utf8.count < 30_000 && refused.status == 422 && refused.body.utf8.count < 30_000)
-        #expect(page.contains(" more"))
-        try await app.database.execute("DELETE FROM visitors")
-      }
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `a refused form with everything at its longest comes back in a page of less than 30 KB`() async throws {
+  @Test func `with everything at its longest, the page and a refused form have less than 30 KB`() async throws {
     try await TestApp.run(["MUSTER_THROTTLING": "off"]) { app in
       func long(_ count: Int, _ text: String = "\"") -> String { String(repeating: text, count: count) }
       let ana = try await app.signUp("ana")
@@ -187,6 +151,7 @@ import Testing
       #expect(whole.status == 422 && whole.body.utf8.count < 30_000, "\(whole.body.utf8.count)")
       for value in longest.values { #expect(whole.body.contains("value=\"\(value.htmlEscaped)\"")) }
       try await app.database.execute("UPDATE visitors SET name = repeat('\"', 100)")
+      #expect(try await app.send("GET", "/e/\(link.token)").body.utf8.count < 30_000)
       let visit = try await app.visit(link.token, name: long(100), email: "zoe@x.org")
       let own = try await visit.act("answer", ["answer": typed, "plusOnes": typed], expecting: 422)
       #expect(own.body.utf8.count < 30_000, "\(own.body.utf8.count)")

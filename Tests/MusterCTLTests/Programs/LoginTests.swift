@@ -67,6 +67,8 @@ import Testing
         #expect(try await terminal.exitStatus() == status, "\(terminal.output)")
       }
       #expect(try await demo.say("whoami", as: "rosa").contains("Username  rosa\n"))
+      let quiet = ["register", "theo", "theo@example.com", "--password-stdin"]
+      #expect(try await demo.ctl(quiet, as: "theo", input: "a long evening\n").status == 0)
     }
   }
 

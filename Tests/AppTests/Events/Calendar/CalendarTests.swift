@@ -41,21 +41,12 @@ import Testing
     }
   }
 
-  @Test func `the creator and the guests may read the file, and for others the event does not exist`() async throws {
+  @Test func `for a guest the event is the same after any answer, but takes up time only if the guest is going`()
+    async throws
+  {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
-      let cleo = try await app.signUp("cleo")
       let id = try await ana.createEvent(inviting: [ben])["id"].string ?? ""
-      let (hidden, unknown) = (
-        try await cleo.send("GET", "events/\(id)/calendar.ics"),
-        try await cleo.send("GET", "events/\(Event.ID.new())/calendar.ics")
-      )
-      for response in [hidden, unknown] {
-        #expect(response.status == 404)
-        #expect(response.problem == "event-not-found")
-        #expect(response.json["detail"] == unknown.json["detail"])
-      }
-      // For a guest the event is the same after any answer, but it takes up time only if the guest is going.
       for (status, transparency) in [
         (nil, "TRANSPARENT"), ("maybe", "TRANSPARENT"), ("going", "OPAQUE"), ("declined", "TRANSPARENT"),
       ] {

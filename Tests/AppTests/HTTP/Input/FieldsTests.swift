@@ -30,43 +30,6 @@ import Testing
     }
   }
 
-  @Test func `every invalid field is reported, not only the first`() throws {
-    let bad = try badFields(#"{"title": 5, "size": "x", "half": 1e9, "when": "tomorrow", "who": "me", "word": "blue"}"#)
-    {
-      _ = $0.required("title", .text(1...5))
-      _ = $0.required("size", .integer(1...5))
-      _ = $0.optional("half", .number(0...1))
-      _ = $0.optional("when", .time)
-      let _: User.ID? = $0.optional("who", .id())
-      _ = $0.optional("word", .word(of: Invitation.Status.possibleAnswers))
-      _ = $0.required("missing", .text(1...5))
-      _ = $0.optional("absent", .text(1...5))
-    }
-    #expect(bad == ["title", "size", "half", "when", "who", "word", "missing"])
-  }
-
-  @Test func `a field inside an object is reported by its path`() throws {
-    let read: (inout Fields) -> Void = { _ = $0.optional("location", Self.spot) }
-    #expect(
-      try badFields(#"{"location": {"name": "", "latitude": 91}}"#, read) == ["location.name", "location.latitude"])
-    #expect(try badFields(#"{"location": {"latitude": "x"}}"#, read) == ["location.name", "location.latitude"])
-    #expect(try badFields(#"{"location": []}"#, read) == ["location"])
-    #expect(try badFields(#"{"location": null}"#, read) == [])
-    #expect(try badFields(#"{"location": {"name": "here", "other": 1}}"#, read) == [])
-  }
-
-  @Test func `an element of a list is reported by its index`() throws {
-    let words: (inout Fields) -> Void = { _ = $0.required("list", .list(of: .text(1...3), atMost: 4)) }
-    #expect(try badFields(#"{"list": ["a", "", 5, null]}"#, words) == ["list[1]", "list[2]", "list[3]"])
-    #expect(try badFields(#"{"list": ["a", "b", "c", "d", "e"]}"#, words) == ["list"])
-    #expect(try badFields(#"{"list": {}}"#, words) == ["list"])
-    #expect(try badFields(#"{"list": []}"#, words) == [])
-    let spots: (inout Fields) -> Void = { _ = $0.required("list", .list(of: Self.spot, atMost: 4)) }
-    #expect(
-      try badFields(#"{"list": [{"name": "a"}, {"name": 5, "latitude": -91}, 5]}"#, spots)
-        == ["list[1].name", "list[1].latitude", "list[2]"])
-  }
-
   @Test func `a deeply nested field is reported by its whole path`() throws {
     let inner: Fields.Rule<Spot> = .object(Spot()) { fields in
       _ = fields.optional("list", .list(of: Self.spot, atMost: 2))
@@ -133,14 +96,6 @@ import Testing
     let cleared = try copy(#", "endTime": null, "invite": true"#)
     #expect(cleared.invite)
     guard case .set(nil) = cleared.endTime else { throw Unexpected("\(cleared.endTime)") }
-  }
-
-  @Test(arguments: ["[]", "5", "\"x\"", "null", "true"])
-  func `a body that is not an object is malformed`(_ text: String) throws {
-    let json = try JSON(parsing: text.utf8)
-    let error = #expect(throws: AppError.self) { try Fields.read(json) { _ in } }
-    #expect(error?.kind == .malformed)
-    #expect(error?.slug == "malformed-body")
   }
 
   @Test func `text is trimmed, composed and counted in characters`() throws {
