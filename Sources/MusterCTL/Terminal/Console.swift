@@ -29,7 +29,9 @@ struct Console: Sendable {
   func say(_ table: Table) { say(table.lines(within: columns, isColored: isColored)) }
 
   /// Prints text that is not a result, such as progress, to stderr.
-  func note(_ line: String) {
+  func note(_ line: String) { Console.note(line) }
+
+  static func note(_ line: String) {
     FileHandle.standardError.write(Data((line + "\n").utf8))
   }
 

@@ -32,6 +32,31 @@ struct TimePhrase {
     return try date(on: day, at: clock)
   }
 
+  /// A remark about a local time that the clocks show twice, such as while they are set back.
+  ///
+  /// - Parameters:
+  ///   - date: the first of the two moments.
+  ///   - text: the text that means it.
+  func remark(about date: Date, from text: String) throws -> String? {
+    var words = PhraseWords(text)
+    let isExact = try RFC3339.date(from: text) != nil || words.takeIf { $0 == "in" } != nil
+    guard !isExact, let second = repetition(of: date) else { return nil }
+    let zone = calendar.timeZone
+    let local = TimeText(now: now, zone: zone)
+    return """
+      \(local.clock(date)) occurs twice on \(local.day(date)) in \(zone.identifier). The first time counts. For the \
+      second, write \(local.exact(second)).
+      """
+  }
+
+  /// The second of two moments with the same local time.
+  private func repetition(of date: Date) -> Date? {
+    let zone = calendar.timeZone
+    guard let change = zone.nextDaylightSavingTimeTransition(after: date) else { return nil }
+    let second = date + Double(zone.secondsFromGMT(for: date) - zone.secondsFromGMT(for: change))
+    return second > date && second >= change ? second : nil
+  }
+
   /// Whether a text is a time of day without a day.
   static func isClockAlone(_ text: String) -> Bool {
     var words = PhraseWords(text)
@@ -47,7 +72,7 @@ struct TimePhrase {
       return today > now ? today : try date(daysFromNow: 1, clock)
     case .relative(let days):
       let date = try date(daysFromNow: days, clock)
-      guard date > now else { throw Failure.usage("Today at \(clock) has passed.") }
+      guard date > now else { throw Failure.usage("Today at \(clock) has passed. Write a later time, or another day.") }
       return date
     case .weekday(let weekday):
       let days = (weekday - calendar.component(.weekday, from: now) + 7) % 7
@@ -77,13 +102,20 @@ struct TimePhrase {
   /// - Returns: the first of two moments if the clocks are set back over this time.
   private func date(_ year: Int, _ month: Int, _ day: Int, _ clock: PhraseClock) throws -> Date {
     let parts = DateComponents(year: year, month: month, day: day, hour: clock.hour, minute: clock.minute)
-    let name = "\(year)-\(month.twoDigits)-\(day.twoDigits)"
-    guard isDate(year, month, day) else { throw Failure.usage("\(name) is not a date.") }
+    let zone = calendar.timeZone
+    guard isDate(year, month, day) else {
+      let name = CalendarDay(year: year, month: month, day: day).name
+      throw Failure.usage("There is no \(name) in \(zone.identifier): its clocks skip the day. Write another day.")
+    }
     guard let date = calendar.date(from: parts),
       calendar.component(.hour, from: date) == clock.hour, calendar.component(.minute, from: date) == clock.minute
     else {
-      let zone = calendar.timeZone.identifier
-      throw Failure.usage("\(clock) does not exist on \(name) in \(zone): the clocks are set forward then.")
+      let name = "\(year)-\(month.twoDigits)-\(day.twoDigits)"
+      let start = calendar.date(from: DateComponents(year: year, month: month, day: day - 1, hour: 12))
+      let end = start.flatMap { zone.nextDaylightSavingTimeTransition(after: $0) }
+      let advice = end.map { " Write \(TimeText(now: now, zone: zone).clock($0)) or later." } ?? ""
+      throw Failure.usage(
+        "\(clock) does not exist on \(name) in \(zone.identifier): the clocks are set forward then.\(advice)")
     }
     return date
   }
@@ -130,9 +162,7 @@ private struct PhraseClock: CustomStringConvertible {
     let half = match.3.map(String.init) ?? words.takeIf { ["am", "pm"].contains($0) }
     // A number alone is a day.
     guard half != nil || match.2 != nil else { return nil }
-    guard (half == nil ? 0...23 : 1...12).contains(hour), minute < 60 else {
-      throw Failure.usage("\"\(word)\" is not a time of day.")
-    }
+    try ClockTime.check(word, hour: hour, minute: minute, hasHalf: half != nil)
     guard let half else { return PhraseClock(hour: hour, minute: minute) }
     return PhraseClock(hour: hour % 12 + (half == "pm" ? 12 : 0), minute: minute)
   }
@@ -152,8 +182,9 @@ private enum PhraseDay {
       self = .relative(days)
     } else if let weekday = words.take(PhraseDay.weekdays) {
       self = .weekday(weekday)
-    } else if let date = words.attempt(PhraseDay.readISO) ?? words.attempt(PhraseDay.readNamed) {
-      self = date
+    } else if let day = words.attempt(PhraseDay.readISO) ?? words.attempt(PhraseDay.readNamed) {
+      try day.check()
+      self = .date(year: day.year, month: day.month, day: day.day)
     } else if words.next == "next" {
       throw Failure.usage(
         "\"next\" can mean two days. Write the weekday alone for the one that comes first, or a date.")
@@ -164,15 +195,15 @@ private enum PhraseDay {
     }
   }
 
-  private static func readISO(_ words: inout PhraseWords) -> PhraseDay? {
+  private static func readISO(_ words: inout PhraseWords) -> CalendarDay? {
     guard let word = words.takeIf({ $0.contains("-") }),
       let match = word.wholeMatch(of: /([0-9]{4})-([0-9]{2})-([0-9]{2})/),
       let year = Int(match.1), let month = Int(match.2), let day = Int(match.3)
     else { return nil }
-    return .date(year: year, month: month, day: day)
+    return CalendarDay(year: year, month: month, day: day)
   }
 
-  private static func readNamed(_ words: inout PhraseWords) -> PhraseDay? {
+  private static func readNamed(_ words: inout PhraseWords) -> CalendarDay? {
     let month: Int
     let day: Int
     if let first = words.take(months) {
@@ -183,11 +214,11 @@ private enum PhraseDay {
       (month, day) = (name, number)
     }
     let year = words.takeIf { $0.count == 4 && $0.allSatisfy(\.isASCIIDigit) }.flatMap { Int($0) }
-    return .date(year: year, month: month, day: day)
+    return CalendarDay(year: year, month: month, day: day)
   }
 
   private static func readDay(_ words: inout PhraseWords) -> Int? {
-    words.takeIf { $0.wholeMatch(of: /[0-9]{1,2}(st|nd|rd|th|\.)?/) != nil }
+    words.takeIf { $0.wholeMatch(of: /[0-9]{1,3}(st|nd|rd|th|\.)?/) != nil }
       .flatMap { Int($0.prefix(while: \.isASCIIDigit)) }
   }
 
@@ -195,11 +226,7 @@ private enum PhraseDay {
     ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
     others: ["tues": 3, "weds": 4, "thur": 5, "thurs": 5])
 
-  private static let months = names(
-    [
-      "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-      "december",
-    ], others: ["sept": 9])
+  private static let months = names(CalendarDay.months.map { $0.lowercased() }, others: ["sept": 9])
 
   /// The numbers of names and of their first three letters, from 1.
   private static func names(_ names: [String], others: [String: Int]) -> [String: Int] {

@@ -83,9 +83,7 @@ struct PlannedTime {
     self.zone = zone
   }
 
-  func start(_ text: String) throws -> Date {
-    try TimePhrase(now: now, zone: zone).date(from: text)
-  }
+  func start(_ text: String) throws -> Date { try read(text, now: now) }
 
   /// Asks before an event gets a start in the past, which is most often a typing error.
   func confirm(_ start: Date, isConfirmed: Bool) throws {
@@ -101,9 +99,15 @@ struct PlannedTime {
   func end(after start: Date, until: String?, length: String?) throws -> Date? {
     if let length { return try TimeSpan(length).added(to: start, in: .gregorian(in: zone)) }
     guard let until else { return nil }
-    let phrase = TimePhrase(now: TimePhrase.isClockAlone(until) ? start : now, zone: zone)
-    let end = try phrase.date(from: until)
+    let end = try read(until, now: TimePhrase.isClockAlone(until) ? start : now)
     guard end > start else { throw Failure.usage("The end \"\(until)\" must be after the start.") }
     return end
+  }
+  /// Reads a time, and remarks if the clocks show it twice.
+  private func read(_ text: String, now: Date) throws -> Date {
+    let phrase = TimePhrase(now: now, zone: zone)
+    let date = try phrase.date(from: text)
+    if let remark = try phrase.remark(about: date, from: text) { Console.note(remark) }
+    return date
   }
 }

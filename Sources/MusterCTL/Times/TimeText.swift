@@ -24,6 +24,14 @@ struct TimeText {
     return "\(parts.year ?? 0)-\((parts.month ?? 0).twoDigits)-\((parts.day ?? 0).twoDigits)"
   }
 
+  /// Such as `19:00`.
+  func clock(_ date: Date) -> String { String(dayAndTime(date).suffix(5)) }
+
+  /// Such as `2026-05-01T18:00:00+02:00`.
+  func exact(_ date: Date) -> String {
+    date.formatted(Date.ISO8601FormatStyle(timeZoneSeparator: .colon, timeZone: zone))
+  }
+
   /// Such as `Fri 1 May 19:00 to 22:00`, or with both days if they differ.
   func range(from start: Date, to end: Date?) -> String {
     end.map { "\(dayAndTime(start)) to \(shortened($0, after: start))" } ?? dayAndTime(start)
@@ -34,7 +42,7 @@ struct TimeText {
 
   private func shortened(_ date: Date, after other: Date) -> String {
     let isOneDay = Calendar.gregorian(in: zone).isDate(date, inSameDayAs: other)
-    return isOneDay ? String(dayAndTime(date).suffix(5)) : dayAndTime(date)
+    return isOneDay ? clock(date) : dayAndTime(date)
   }
 
   private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
@@ -51,22 +59,27 @@ enum RFC3339 {
   /// - Returns: nil if the text is not of this form, or has no offset.
   /// - Throws: if the text is of this form, but there is no such date.
   static func date(from text: String) throws -> Date? {
-    let day = /[0-9]{4}-[0-9]{2}-[0-9]{2}/
-    let clock = /((?:[01][0-9]|2[0-3]):[0-5][0-9])(:[0-5][0-9])?(?:\.[0-9]+)?/
+    let date = /([0-9]{4})-([0-9]{2})-([0-9]{2})/
+    let time = /([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?/
     let form = Regex {
-      Capture { day }
+      date
       /[Tt ]/
-      clock
+      time
       Optionally(" ")
       Capture { /[Zz]|[+-][0-9]{2}:[0-9]{2}/ }
     }
     guard let match = text.wholeMatch(of: form) else { return nil }
-    let style = Date.ISO8601FormatStyle()
+    let (_, year, month, day, hour, minute, second, offset) = match.output
     // The parser takes February 30 for March 2.
-    guard let midnight = try? style.parse("\(match.1)T00:00:00Z"), style.format(midnight).hasPrefix(match.1),
-      let date = try? style.parse("\(match.1)T\(match.2)\(match.3 ?? ":00")\(match.4.uppercased())")
-    else { throw Failure.usage("\"\(text)\" is not a time.") }
-    return date
+    try CalendarDay(year: Int(year), month: Int(month) ?? 0, day: Int(day) ?? 0).check()
+    try ClockTime.check(
+      [hour, minute, second].compactMap { $0 }.joined(separator: ":"), hour: Int(hour) ?? 0, minute: Int(minute) ?? 0,
+      second: second.flatMap { Int($0) } ?? 0)
+    let exact = "\(year)-\(month)-\(day)T\(hour):\(minute):\(second ?? "00")\(offset.uppercased())"
+    guard let moment = try? Date.ISO8601FormatStyle().parse(exact) else {
+      throw Failure.usage("\"\(text)\" is not a time. Write, for example, 2026-05-01T18:00:00+02:00.")
+    }
+    return moment
   }
 }
 
