@@ -19,7 +19,7 @@ struct ErrorReport {
     case MusterError.unexpectedResponse(let code, let detail):
       self.init(.unavailable, "\(server) sent an unexpected response with status \(code): \(detail)")
     case MusterError.tokensUnavailable(let reason): self.init(.refused, reason)
-    case let failure as Failure: self.init(failure.status, failure.description)
+    case let failure as Failure: self.init(failure)
     case is CancellationError: self.init(.interrupted, "interrupted")
     default: return nil
     }
@@ -51,19 +51,29 @@ struct ErrorReport {
     return .object(members)
   }
 
-  private init(_ status: ProgramExit, _ text: String) {
-    self.status = status
-    line = text.safeLines.joined(separator: "\n")
-    document = .object(["type": .string(status.slug), "detail": .string(text)])
+  private init(_ failure: Failure) {
+    status = failure.status
+    line = failure.description.safeLines.joined(separator: "\n")
+    var members: [String: JSONValue] = ["type": .string(status.slug), "detail": .string(failure.description)]
+    if !failure.candidates.isEmpty { members["candidates"] = .array(failure.candidates) }
+    document = failure.problem.map { ErrorReport.document(of: $0) } ?? .object(members)
   }
+
+  private init(_ status: ProgramExit, _ text: String) { self.init(Failure(status: status, description: text)) }
 }
 
 /// An error of the program itself, shown as one line.
 struct Failure: Error, CustomStringConvertible {
   let status: ProgramExit
   let description: String
+  /// The things that a name may mean, for scripts.
+  var candidates: [JSONValue] = []
+  /// The service's refusal that this line explains. Scripts get it unchanged.
+  var problem: Problem?
 
-  static func refused(_ description: String) -> Failure { Failure(status: .refused, description: description) }
+  static func refused(_ description: String, candidates: [JSONValue] = []) -> Failure {
+    Failure(status: .refused, description: description, candidates: candidates)
+  }
 
   static func usage(_ description: String) -> Failure { Failure(status: .usage, description: description) }
 

@@ -34,12 +34,16 @@ struct MusterCTL: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Account",
-        subcommands: [Login.self, Register.self, Logout.self, WhoAmI.self, PrivacyCommand.self, CalendarCommand.self]),
+        subcommands: [
+          Login.self, Register.self, Logout.self, WhoAmI.self, ProfileCommand.self, PictureCommand.self,
+          PasswordCommand.self, SessionsCommand.self, PrivacyCommand.self, PreferencesCommand.self, DevicesCommand.self,
+          CalendarCommand.self, ExportCommand.self,
+        ]),
       CommandGroup(
         name: "People",
         subcommands: [
           FriendsCommand.self, RequestsCommand.self, FindCommand.self, BlockCommand.self, UnblockCommand.self,
-          BlocksCommand.self,
+          BlocksCommand.self, ReportCommand.self,
         ]),
       CommandGroup(
         name: "Plans",
@@ -50,7 +54,7 @@ struct MusterCTL: AsyncParsableCommand {
   static func main() async {
     var options: AccountOptions?
     do {
-      var command = try parseAsRoot()
+      var command = try await asyncParseAsRoot()
       options = (command as? any AccountCommand)?.options
       if var asyncCommand = command as? any AsyncParsableCommand {
         try await asyncCommand.run()
@@ -70,8 +74,11 @@ struct MusterCTL: AsyncParsableCommand {
     }
     // Help and the version on request go to stdout.
     guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
-    let usage = ErrorReport(usage: message(for: error))
-    end(with: printsJSON ? usage.text(asJSON: true) : fullMessage(for: error), .usage)
+    // The same sentence again, in whatever the parser prints around it.
+    let plain = message(for: error)
+    let improved = UsageMessage.improved(plain, for: Array(CommandLine.arguments.dropFirst()))
+    let text = fullMessage(for: error).replacing(plain, with: improved, maxReplacements: 1)
+    end(with: printsJSON ? ErrorReport(usage: improved).text(asJSON: true) : text, .usage)
   }
 
   private static func end(with text: String, _ status: ProgramExit) -> Never {

@@ -36,7 +36,8 @@ enum ProblemLine {
   /// Fields that have another name on the command line.
   private static let fieldNames = [
     "startTime": "time", "endTime": "end", "timeZone": "zone", "location.name": "place", "plusOnes": "--plus-ones",
-    "maxPlusOnes": "--plus-ones", "answerBy": "--answer-by", "maxGuests": "--max-guests", "expiresAt": "--expires",
+    "maxPlusOnes": "--plus-ones", "displayName": "name", "newPassword": "new password", "token": "url",
+    "answerBy": "--answer-by", "maxGuests": "--max-guests", "expiresAt": "--expires",
   ]
 
   /// Sentences that name a command or this program, in place of the service's own.
@@ -53,7 +54,7 @@ enum ProblemLine {
     .invalidToken: "This service does not know your session. Use `musterctl login`.",
     .sessionEnded: "Your session has ended. Use `musterctl login`.",
     .invalidCode: "The code is wrong, expired or already used. Use `musterctl login --code` again.",
-    .noPassword: "The account has no password. Use `musterctl login --code`.",
+    .noPassword: "The account has no password. Repeat the command with --code.",
     .tokenExpired: "The access token has expired. Repeat the command.",
     .idempotencyKeyReused: "Another request with the same key was sent before. Repeat the command.",
     .lostUpdate: "The event was edited in the meantime. Look at it, then repeat the command.",

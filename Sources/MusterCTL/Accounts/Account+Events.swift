@@ -8,12 +8,10 @@ extension Account {
   func event(named name: String) async throws -> Event {
     if let id = Event.ID(name) { return try await client.events.get(id) }
     let live = try await responses.pages { try await client.events.list(limit: $0, cursor: $1) }.value
-    var found = EventMatch.candidates(for: name, in: live)
-    if found.isEmpty {
-      let past = try await responses.pages { try await client.events.past(limit: $0, cursor: $1) }.value
-      found = EventMatch.candidates(for: name, in: past)
-    }
-    return try Account.only(found, named: name)
+    let found = EventMatch.candidates(for: name, in: live)
+    guard found.isEmpty else { return try Account.only(found, named: name, of: live) }
+    let past = try await responses.pages { try await client.events.past(limit: $0, cursor: $1) }.value
+    return try Account.only(EventMatch.candidates(for: name, in: past), named: name, of: live + past)
   }
 
   /// A share link to an event.
@@ -21,7 +19,9 @@ extension Account {
     let found = LinkMatch.candidates(for: name, in: try await client.events.links.list(of: event.id))
     guard let only = found.first, found.count == 1 else {
       let reason = found.isEmpty ? "has no link" : "has several links"
-      throw Failure.refused("“\(event.title)” \(reason) \"\(name)\". `musterctl events links list` lists them.")
+      throw Failure.refused(
+        "“\(event.title)” \(reason) \"\(name)\". `musterctl events links list` lists them.",
+        candidates: found.map { .members("id", "kind", "url", of: $0) })
     }
     return only
   }
@@ -34,15 +34,20 @@ extension Account {
     if found.isEmpty, let cancelled = EventMatch.candidates(for: name, in: live).first {
       throw Failure.refused("“\(cancelled.title)” is cancelled and no longer changes.")
     }
-    return try Account.only(found, named: name)
+    return try Account.only(found, named: name, of: live.filter { $0.status != .cancelled })
   }
 
-  private static func only(_ found: [Event], named name: String) throws -> Event {
-    switch found.count {
-    case 0: throw Failure.refused("There is no event \"\(name)\". `musterctl events` lists your events.")
-    case 1: return found[0]
-    default: throw Failure.refused("\"\(name)\" matches several events:\(listing(found))")
+  /// - Parameter events: among which a mistyped name may be.
+  private static func only(_ found: [Event], named name: String, of events: [Event]) throws -> Event {
+    if let only = found.first, found.count == 1 { return only }
+    let similar = found.isEmpty ? Suggestion.things(for: name, in: events) { [$0.title] } : found
+    let candidates = similar.map { JSONValue.members("id", "title", "startTime", of: $0) }
+    guard found.isEmpty else {
+      throw Failure.refused("\"\(name)\" matches several events:\(listing(found))", candidates: candidates)
     }
+    let advice =
+      similar.isEmpty ? "`musterctl events` lists your events." : Suggestion.question(similar.map { "“\($0.title)”" })
+    throw Failure.refused("There is no event \"\(name)\". \(advice)", candidates: candidates)
   }
 
   private static func listing(_ events: [Event]) -> String {
@@ -53,13 +58,6 @@ extension Account {
     }
     return shown.joined() + (events.count > 10 ? "\n  ..." : "")
   }
-}
-
-struct EventArgument: ParsableArguments {
-  @Argument(
-    help: ArgumentHelp(
-      "The event: a part of its title, its id, or the beginning or end of the id.", valueName: "event"))
-  var name: String
 }
 
 /// Finds an event by its id, the beginning or end of the id, or a part of the title.
@@ -73,7 +71,7 @@ enum EventMatch {
   /// The events that a text may mean. An event whose whole title it is comes before all others.
   static func candidates(for text: String, in events: [Event]) -> [Event] {
     let found = matches(for: text, in: events)
-    let exact = found.filter { folded($0.title) == folded(text) }
+    let exact = found.filter { $0.title.folded == text.folded }
     return exact.count == 1 ? exact : found
   }
 
@@ -86,19 +84,14 @@ enum EventMatch {
   }
 
   private static func matches(for text: String, in events: [Event]) -> [Event] {
-    let wanted = folded(text)
+    let wanted = text.folded
     guard !wanted.isEmpty else { return [] }
     let id = text.lowercased()
     return events.filter { event in
       let whole = event.id.description
       let isPart = id.count >= minimumIDPart && (whole.hasPrefix(id) || whole.hasSuffix(id))
-      return isPart || folded(event.title).contains(wanted)
+      return isPart || event.title.folded.contains(wanted)
     }
-  }
-
-  private static func folded(_ text: String) -> String {
-    text.trimmingCharacters(in: .whitespaces)
-      .folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
   }
 }
 

@@ -1,4 +1,3 @@
-import ArgumentParser
 import Foundation
 import MusterKit
 
@@ -16,9 +15,28 @@ extension Account {
     }
     let found = try await client.users.search(for: name.withoutAt, limit: Account.searchLimit)
     if let person = found.first(where: { $0.isNamed(name) }) { return person }
-    let similar = found.prefix(3).map(\.username)
-    let advice = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
-    throw Failure.refused("There is no user \"\(name)\".\(advice)")
+    throw Account.unknown("There is no user \"\(name)\".", similar: Array(found.prefix(3)), otherwise: "")
+  }
+
+  /// A user in one of the caller's lists.
+  ///
+  /// - Parameters:
+  ///   - sentence: about a name that the list does not have.
+  ///   - advice: if the list has no similar name.
+  func person(named name: String, in list: [Person], _ sentence: String, otherwise advice: String) throws -> Person {
+    if let person = list.first(where: { $0.isNamed(name) }) { return person }
+    throw Account.unknown(sentence, similar: Account.similar(to: name, in: list) { $0 }, otherwise: advice)
+  }
+
+  private static func similar<Item>(to name: String, in items: [Item], person: (Item) -> Person) -> [Item] {
+    Suggestion.things(for: name.withoutAt, in: items) { [person($0).username, person($0).displayName] }
+  }
+
+  private static func unknown(_ sentence: String, similar: [Person], otherwise advice: String) -> Failure {
+    let end = similar.isEmpty ? advice : Suggestion.question(similar.map(\.username))
+    return .refused(
+      end.isEmpty ? sentence : "\(sentence) \(end)",
+      candidates: similar.map { .members("id", "username", "displayName", of: $0) })
   }
 
   /// Friends by their usernames or ids.
@@ -26,10 +44,9 @@ extension Account {
     guard !names.isEmpty else { return [] }
     let friends = try await responses.pages { try await client.friends.list(limit: $0, cursor: $1) }.value.map(\.user)
     return try names.map { name in
-      guard let friend = friends.first(where: { $0.isNamed(name) }) else {
-        throw Failure.refused("You have no friend \"\(name)\". `musterctl friends` lists your friends.")
-      }
-      return friend
+      try person(
+        named: name, in: friends, "You have no friend \"\(name)\".",
+        otherwise: "`musterctl friends` lists your friends.")
     }
   }
 
@@ -39,28 +56,43 @@ extension Account {
       try await client.events.guests(of: event.id, limit: $0, cursor: $1)
     }.value
     let found = GuestMatch.candidates(for: name, in: guests)
-    switch found.count {
-    case 0: throw Failure.refused("“\(event.title)” has no guest \"\(name)\". `musterctl events guests` lists them.")
-    case 1: return found[0]
-    default:
+    if let only = found.first, found.count == 1 { return only }
+    let similar =
+      found.isEmpty ? Suggestion.things(for: name, in: guests) { [$0.user?.username ?? $0.name, $0.name] } : found
+    let candidates = similar.map { JSONValue.members("id", "name", "status", "user", of: $0) }
+    guard found.isEmpty else {
       let ids = ShortID(guests.map(\.id))
       let list = found.prefix(10).map { "\n  \(ids.of($0.id))  \($0.fullName)" }.joined()
-      throw Failure.refused("\"\(name)\" matches several guests. Use the id:\(list)")
+      throw Failure.refused("\"\(name)\" matches several guests. Use the id:\(list)", candidates: candidates)
     }
+    let advice =
+      similar.isEmpty
+      ? "`musterctl events guests` lists them." : Suggestion.question(similar.map { $0.user?.username ?? $0.name })
+    throw Failure.refused("“\(event.title)” has no guest \"\(name)\". \(advice)", candidates: candidates)
   }
 
   /// The pending request from or to a user, by username or id, in the first list that has it.
   func request(_ directions: [RequestDirection], named name: String) async throws -> FriendRequest {
+    let isSent = directions == [.sent]
+    let other: (FriendRequest) -> Person = { isSent ? $0.receiver : $0.sender }
+    var all: [FriendRequest] = []
     for direction in directions {
       let requests = try await responses.pages {
         try await client.friends.requests.list(direction, limit: $0, cursor: $1)
       }.value
-      let found = requests.first {
-        (direction == .sent ? $0.receiver : $0.sender).isNamed(name) || $0.id == FriendRequest.ID(name)
+      if let found = requests.first(where: { other($0).isNamed(name) || $0.id == FriendRequest.ID(name) }) {
+        return found
       }
-      if let found { return found }
+      all += requests
     }
-    throw Failure.refused("There is no friend request \(directions == [.sent] ? "to" : "from") \"\(name)\".")
+    let similar = Account.similar(to: name, in: all, person: other)
+    let advice =
+      similar.isEmpty
+      ? "`musterctl requests\(isSent ? " list --sent" : "")` lists them."
+      : Suggestion.question(similar.map { other($0).username })
+    throw Failure.refused(
+      "There is no friend request \(isSent ? "to" : "from") \"\(name)\". \(advice)",
+      candidates: similar.map { .members("id", "createdAt", isSent ? "receiver" : "sender", of: $0) })
   }
 }
 
@@ -74,19 +106,7 @@ extension Person {
 }
 
 extension String {
-  fileprivate var withoutAt: String { hasPrefix("@") ? String(dropFirst()) : self }
-}
-
-struct UserArgument: ParsableArguments {
-  @Argument(help: ArgumentHelp("The user's username.", valueName: "username"))
-  var name: String
-}
-
-struct GuestArgument: ParsableArguments {
-  @Argument(
-    help: ArgumentHelp(
-      "The guest's username; for a visitor, the name, the id, or the beginning or end of the id.", valueName: "guest"))
-  var name: String
+  var withoutAt: String { hasPrefix("@") ? String(dropFirst()) : self }
 }
 
 /// Finds a guest by username, by the name of a visitor, by the id, or by the beginning or end of the id.

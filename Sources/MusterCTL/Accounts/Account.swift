@@ -3,17 +3,18 @@ import Foundation
 import MusterKit
 
 /// A user's session at a service, for one run of the program.
-struct Account {
+struct Account: Sendable {
   let server: ServerURL
   let folder: ProfileFolder
   let client: MusterClient
   let responses: ResponseLog
 
-  init(at server: ServerURL, in folder: ProfileFolder) {
+  init(at server: ServerURL, in folder: ProfileFolder, retries: RetryPolicy = .default) {
     self.server = server
     self.folder = folder
     responses = ResponseLog(URLSessionTransport())
-    client = MusterClient(baseURL: server.url, tokens: folder.tokens(for: server), transport: responses)
+    client = MusterClient(
+      baseURL: server.url, tokens: folder.tokens(for: server), transport: responses, retries: retries)
   }
 
   /// The folder of the copies of the user's lists.
@@ -63,14 +64,23 @@ struct AccountOptions: ParsableArguments {
   ///
   /// - Parameter fallback: the service if none is named or remembered.
   func account(fallback: String? = nil) throws -> Account {
+    try AccountOptions.account(server: server, profile: profile, fallback: fallback)
+  }
+
+  /// - Parameters:
+  ///   - server: nil for that of the environment, or of the last login.
+  ///   - profile: nil for that of the environment.
+  static func account(
+    server: String?, profile: String?, fallback: String? = nil, retries: RetryPolicy = .default
+  ) throws -> Account {
     let folder = try ProfileFolder(name: profile)
     let named = server ?? ProcessInfo.processInfo.environment["MUSTER_SERVER"].flatMap { $0.isEmpty ? nil : $0 }
-    if let text = named { return Account(at: try ServerURL(text), in: folder) }
-    if let remembered = folder.server { return Account(at: remembered, in: folder) }
+    if let text = named { return Account(at: try ServerURL(text), in: folder, retries: retries) }
+    if let remembered = folder.server { return Account(at: remembered, in: folder, retries: retries) }
     guard let fallback else {
       throw Failure(status: .notLoggedIn, description: "You are not logged in. Use `musterctl login`.")
     }
-    return Account(at: try ServerURL(fallback), in: folder)
+    return Account(at: try ServerURL(fallback), in: folder, retries: retries)
   }
 }
 

@@ -50,3 +50,11 @@ enum JSONText {
     } + "\""
   }
 }
+
+extension JSONValue {
+  /// Some members of a model, as the service writes them.
+  static func members(_ names: String..., of model: some Encodable) -> JSONValue {
+    let all = try? JSONValue(encoding: model)
+    return .object(Dictionary(uniqueKeysWithValues: names.map { ($0, all?[$0] ?? .null) }))
+  }
+}

@@ -90,15 +90,15 @@ enum UserInput {
     return line
   }
 
-  static func password(fromStdin: Bool) throws -> String {
+  static func password(_ question: String = "Password: ", fromStdin: Bool) throws -> String {
     if fromStdin { return try passwordLine() }
     guard Prompt.isPossible else { throw Failure.usage("There is no terminal to ask for the password. \(advice)") }
-    return try Prompt.secret("Password: ")
+    return try Prompt.secret(question)
   }
 
   /// Asks twice, because the input is not shown.
-  static func newPassword(fromStdin: Bool) throws -> String {
-    let password = try password(fromStdin: fromStdin)
+  static func newPassword(_ question: String = "Password: ", fromStdin: Bool) throws -> String {
+    let password = try password(question, fromStdin: fromStdin)
     if !fromStdin, try Prompt.secret("Again: ") != password {
       throw Failure.usage("The two passwords differ.")
     }

@@ -107,6 +107,72 @@ import Testing
     }
   }
 
+  @Test func `a mistyped word gets a suggestion`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      let cases: [(arguments: [String], status: Int32, text: String)] = [
+        (["evnts"], 2, "There is no command 'evnts'. Did you mean 'events'?"),
+        (["events", "shw", "x"], 2, "There is no command 'events shw'. Did you mean 'events show'?"),
+        (["events", "--jsn"], 2, "Did you mean '--json'?"), (["answer", "studio", "goin"], 2, "Did you mean 'going'?"),
+        (["events", "links", "create", "climbing", "--kind", "vew"], 2, "Did you mean 'view'?"),
+        (["events", "edit", "climbing", "--clear", "capcity"], 2, "Did you mean 'capacity'?"),
+        (["privacy", "--requests-from", "everone"], 2, "Did you mean 'everyone'?"),
+        (["report", "user", "ben", "--reason", "harasment"], 2, "Did you mean 'harassment'?"),
+        (["preferences", "--off", "event-update"], 2, "Did you mean event-updated"),
+        (["preferences", "--on", "dance"], 2, "`musterctl preferences` lists them."),
+        (
+          ["events", "show", "climbng"], 1, "There is no event \"climbng\". Did you mean “Climbing at the old quarry”?"
+        ),
+        (["friends", "remove", "bne"], 1, "You have no friend \"bne\". Did you mean ben?"),
+        (["requests", "accept", "fatma"], 1, "There is no friend request from \"fatma\". Did you mean fatima?"),
+        (["requests", "cancel", "jonsa"], 1, "There is no friend request to \"jonsa\". Did you mean jonas?"),
+        (["unblock", "kay"], 1, "You have not blocked \"kay\". Did you mean kai?"),
+        (["events", "create", "Pasta", "32 May"], 2, "There is no 32 May. Write a day from 1 to 31."),
+      ]
+      for (arguments, status, text) in cases {
+        let result = try await demo.ctl(arguments, as: "ana")
+        #expect(result.status == status && result.output.isEmpty && result.errors.contains(text), "\(result)")
+        let json = try await demo.ctl(arguments + ["--json"], as: "ana")
+        let document = try JSONDecoder.muster().decode(JSONValue.self, from: Data(json.errors.utf8))
+        #expect(json.status == status && document["detail"]?.string?.contains(text) == true, "\(json)")
+      }
+    }
+  }
+
+  @Test func `with --json, an ambiguous name has candidates`() async throws {
+    try await Demo.run { demo in
+      try await demo.logIn("ana")
+      func candidates(_ arguments: String...) async throws -> [[String: JSONValue]] {
+        let result = try await demo.ctl(arguments + ["--json"], as: "ana")
+        let document = try JSONDecoder.muster().decode(JSONValue.self, from: Data(result.errors.utf8))
+        #expect(result.status == 1 && result.output.isEmpty && document["type"] == .string("refused"), "\(result)")
+        #expect(document["detail"]?.string?.isEmpty == false)
+        guard case .array(let items) = document["candidates"] else { return [] }
+        return items.map { if case .object(let members) = $0 { members } else { [:] } }
+      }
+      for title in ["Quiz night", "Pub quiz"] {
+        _ = try await demo.say("events create '\(title)' 'tomorrow 19:00'", as: "ana")
+      }
+      let events = try await candidates("events", "cancel", "quiz")
+      #expect(Set(events.compactMap { $0["title"]?.string }) == ["Quiz night", "Pub quiz"])
+      for event in events {
+        #expect(Set(event.keys) == ["id", "title", "startTime"])
+        // The script goes on with an id.
+        let id = try #require(event["id"]?.string)
+        let shown = try await demo.say("events show \(id) --json", as: "ana")
+        #expect(shown.contains(try #require(event["startTime"]?.string)))
+      }
+      let friends = try await candidates("friends", "remove", "bne")
+      #expect(friends.map { $0["username"] } == [.string("ben")])
+      #expect(friends.allSatisfy { Set($0.keys) == ["id", "username", "displayName"] })
+      #expect(try await candidates("requests", "send", "okafor").contains { $0["username"] == .string("ben") })
+      let requests = try await candidates("requests", "accept", "fatma")
+      #expect(requests.map { $0["sender"]?["username"] } == [.string("fatima")] && requests[0]["id"] != nil)
+
+      #expect(try await candidates("events", "show", "nothing like it").isEmpty)
+    }
+  }
+
   @Test func `--json prints the service's responses`() async throws {
     try await Demo.run { demo in
       try await demo.logIn("ana", "ben")

@@ -38,6 +38,13 @@ struct Demo: Sendable {
     _ = try await service.exitStatus()
   }
 
+  /// Runs `body` while the service takes connections and does not respond.
+  func pause(_ body: () async throws -> Void) async throws {
+    service.signal(SIGSTOP)
+    defer { service.signal(SIGCONT) }
+    try await body()
+  }
+
   /// Kills the service, and starts another one at the same address.
   ///
   /// - Parameter absence: runs while the address does not respond, with the address of another service.

@@ -70,6 +70,8 @@ extension Transcript.Command {
         .replacing(/(?:http|webcal):\/\/[0-9.:]+\/(?:e|calendars)\/[\w.-]+/, with: "LINK")
         .replacing(/^\s*(?:[0-9a-f]{6}|[0-9a-f]{8})\s\s/, with: "ID ")
         .replacing(/"requestId": "[0-9a-f]+"/, with: "REQUEST")
+        .replacing(/Secret +\S{20,}/, with: "SECRET").replacing(/musterctl on [\w.-]+/, with: "HOST")
+        .replacing(/\d+ bytes/, with: "SIZE")
         .replacing(/\s+/, with: " ")
     }
   }

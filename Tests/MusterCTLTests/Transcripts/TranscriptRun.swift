@@ -8,6 +8,12 @@ import TestSupport
 struct TranscriptRun {
   /// The answer to each question for a password.
   private static let password = "a long evening"
+  /// The questions of commands.
+  private static let questions: KeyValuePairs = [
+    "register": ["Password: ", "Again: "], "login": ["Password: "],
+    "password": ["Current password: ", "New password: ", "Again: "], "events cancel": ["[y/N] "],
+    "sessions end": ["[y/N] "],
+  ]
   /// Wide enough for the page's tables on every day of the year.
   private static let columns = 100
 
@@ -43,16 +49,11 @@ struct TranscriptRun {
     // As if the user took the time to type.
     try await eventually { try await isSettled() }
     let terminal = try start(command)
-    if command.line.hasPrefix("musterctl register") || command.line.hasPrefix("musterctl login") {
-      for question in ["Password: ", "Again: "] {
-        if question == "Again: ", command.line.hasPrefix("musterctl login") { continue }
+    for (beginning, questions) in TranscriptRun.questions where command.line.hasPrefix("musterctl \(beginning)") {
+      for question in questions where !command.line.contains("--yes") {
         try await terminal.waitForOutput(question)
-        terminal.type(TranscriptRun.password + "\n")
+        terminal.type(question == "[y/N] " ? "y\n" : TranscriptRun.password + "\n")
       }
-    }
-    if command.line.hasPrefix("musterctl events cancel"), !command.line.contains("--yes") {
-      try await terminal.waitForOutput("[y/N] ")
-      terminal.type("y\n")
     }
     _ = try await terminal.exitStatus()
     if command.line.hasPrefix("musterctl register") {

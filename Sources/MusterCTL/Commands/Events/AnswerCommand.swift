@@ -11,7 +11,8 @@ struct AnswerCommand: AccountCommand {
         musterctl answer pasta going --plus-ones 2
       """)
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .invitations)
+  var event: String
 
   @Argument(help: ArgumentHelp("Your answer.", valueName: "answer"))
   var answer: Answer
@@ -24,7 +25,7 @@ struct AnswerCommand: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
+    let event = try await account.changeableEvent(named: event)
     let reply = try await account.responses.reply {
       try await account.client.events.answer(answer, to: event.id, plusOnes: plusOnes)
     }

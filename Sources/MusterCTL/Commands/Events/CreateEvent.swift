@@ -53,7 +53,9 @@ struct CreateEvent: AccountCommand {
   @Option(help: ArgumentHelp("Until when guests answer.", valueName: "time"))
   var answerBy: String?
 
-  @Option(help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"))
+  @Option(
+    help: ArgumentHelp("Invite these friends: ben, or ben,cleo. May be repeated.", valueName: "usernames"),
+    completion: .severalFriends)
   var invite: [String] = []
 
   @Flag(help: "Do not ask.")
@@ -105,7 +107,8 @@ struct DuplicateEvent: AccountCommand {
         musterctl events duplicate pasta "in 7 days" --for 2h
       """)
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
 
   @Argument(help: "The start of the copy.")
   var time: [String]
@@ -130,7 +133,7 @@ struct DuplicateEvent: AccountCommand {
 
   func run(as account: Account, on console: Console) async throws {
     // A past event may also be repeated.
-    let event = try await account.event(named: event.name)
+    let event = try await account.event(named: event)
     let plan = try PlannedTime(zoneNamed: event.timeZoneName)
     let start = try plan.start(time.joined(separator: " "))
     try plan.confirm(start, isConfirmed: yes)

@@ -20,7 +20,8 @@ struct EditEvent: AccountCommand {
     case answerBy = "answer-by"
   }
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
 
   @Option(help: ArgumentHelp("The new title.", valueName: "text"))
   var title: String?
@@ -77,7 +78,7 @@ struct EditEvent: AccountCommand {
   }
 
   func run(as account: Account, on console: Console) async throws {
-    let old = try await account.changeableEvent(named: event.name)
+    let old = try await account.changeableEvent(named: event)
     let edit = try edit(of: old)
     guard edit != EventEdit() else {
       throw Failure.usage("Specify what to change. See `musterctl events edit --help`.")

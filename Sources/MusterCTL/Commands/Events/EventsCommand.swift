@@ -56,11 +56,13 @@ struct ShowEvent: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Show an event with its first 20 guests.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .events)
+  var event: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let id = try await account.event(named: event.name).id
+    let id = try await account.event(named: event).id
     let reply = try await account.responses.reply { try await account.client.events.get(id) }
     try console.show(reply) { console.lines(of: $0) }
   }
@@ -69,11 +71,13 @@ struct ShowEvent: AccountCommand {
 struct ListGuests: AccountCommand {
   static let configuration = CommandConfiguration(commandName: "guests", abstract: "List all guests of an event.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .events)
+  var event: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let id = try await account.event(named: event.name).id
+    let id = try await account.event(named: event).id
     let reply = try await account.responses.pages {
       try await account.client.events.guests(of: id, limit: $0, cursor: $1)
     }
@@ -86,7 +90,8 @@ struct CancelEvent: AccountCommand {
     commandName: "cancel", abstract: "Cancel an event that you host, for good. Guests are notified.",
     discussion: "Asks first. Without a terminal, --yes is required.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
 
   @Flag(help: "Do not ask.")
   var yes = false
@@ -94,7 +99,7 @@ struct CancelEvent: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
+    let event = try await account.changeableEvent(named: event)
     let name = EventText(event: event).name
     try Prompt.confirm("Cancel \(name.safeLine)?", isConfirmed: yes, refusal: "Nothing was cancelled.")
     let reply = try await account.responses.reply { try await account.client.events.cancel(event.id) }

@@ -21,13 +21,17 @@ struct AddHost: AccountCommand {
         musterctl events hosts add pasta ben
       """)
 
-  @OptionGroup var event: EventArgument
-  @OptionGroup var user: UserArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
+  @Argument(help: .username, completion: .friends)
+  var user: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
-    let person = try await account.user(named: user.name)
+    let event = try await account.changeableEvent(named: event)
+    let person = try await account.user(named: user)
     let reply = try await account.responses.reply {
       try await account.client.events.addHost(person.id, to: event.id)
     }
@@ -39,15 +43,19 @@ struct RemoveHost: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove", abstract: "Remove a co-host, or leave an event that you co-host.")
 
-  @OptionGroup var event: EventArgument
-  @OptionGroup var user: UserArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
+  @Argument(help: .username, completion: .hosts)
+  var user: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
-    guard let host = event.hosts.first(where: { $0.isNamed(user.name) }) else {
-      throw Failure.refused("\"\(user.name)\" is not a host of “\(event.title)”.")
-    }
+    let event = try await account.changeableEvent(named: event)
+    let host = try account.person(
+      named: user, in: event.hosts, "\"\(user)\" is not a host of “\(event.title)”.",
+      otherwise: "`musterctl events show` lists the hosts.")
     let reply = try await account.responses.reply {
       try await account.client.events.removeHost(host.id, from: event.id)
     }

@@ -8,15 +8,16 @@ struct InviteGuests: AccountCommand {
         musterctl events invite pasta ben cleo
       """)
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
 
-  @Argument(help: ArgumentHelp("The friends' usernames.", valueName: "username"))
+  @Argument(help: ArgumentHelp("The friends' usernames.", valueName: "username"), completion: .friends)
   var usernames: [String]
 
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
+    let event = try await account.changeableEvent(named: event)
     let friends = try await account.friends(named: usernames)
     let reply = try await account.responses.reply {
       try await account.client.events.invite(friends.map(\.id), to: event.id)
@@ -36,13 +37,17 @@ struct WithdrawInvitation: AccountCommand {
         musterctl events withdraw pasta Zoe
       """)
 
-  @OptionGroup var event: EventArgument
-  @OptionGroup var guest: GuestArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
+  @Argument(help: .guest, completion: .guests)
+  var guest: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
-    let guest = try await account.guest(named: guest.name, of: event)
+    let event = try await account.changeableEvent(named: event)
+    let guest = try await account.guest(named: guest, of: event)
     let reply = try await account.responses.reply {
       try await account.client.events.withdraw(guest.id, from: event.id)
     }
@@ -61,13 +66,17 @@ struct ApproveGuest: AccountCommand {
         musterctl events approve pasta Zoe
       """)
 
-  @OptionGroup var event: EventArgument
-  @OptionGroup var guest: GuestArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
+  @Argument(help: .guest, completion: .guests)
+  var guest: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
-    let guest = try await account.guest(named: guest.name, of: event)
+    let event = try await account.changeableEvent(named: event)
+    let guest = try await account.guest(named: guest, of: event)
     let reply = try await account.responses.reply {
       try await account.client.events.approve(guest.id, at: event.id)
     }
@@ -85,8 +94,11 @@ struct AnswerForGuest: AccountCommand {
         musterctl events answer-for pasta Zoe going
       """)
 
-  @OptionGroup var event: EventArgument
-  @OptionGroup var guest: GuestArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
+  @Argument(help: .guest, completion: .guests)
+  var guest: String
 
   @Argument(help: ArgumentHelp("The guest's answer.", valueName: "answer"))
   var answer: Answer
@@ -94,8 +106,8 @@ struct AnswerForGuest: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
-    let guest = try await account.guest(named: guest.name, of: event)
+    let event = try await account.changeableEvent(named: event)
+    let guest = try await account.guest(named: guest, of: event)
     let reply = try await account.responses.reply {
       try await account.client.events.setAnswer(of: guest.id, at: event.id, to: answer)
     }
@@ -109,11 +121,13 @@ struct RemindGuests: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "remind", abstract: "Remind the guests who have not answered, each at most once a day.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
+    let event = try await account.changeableEvent(named: event)
     let name = EventText(event: event).name
     let reply = try await account.responses.reply { try await account.client.events.remindGuests(of: event.id) }
     try console.show(reply) { reminded in

@@ -21,11 +21,13 @@ struct ListLinks: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the share links of an event that you host, oldest first.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let id = try await account.event(named: event.name).id
+    let id = try await account.event(named: event).id
     let reply = try await account.responses.reply { try await account.client.events.links.list(of: id) }
     try console.show(reply, orNote: "There are no links. `musterctl events links create` creates one.") {
       Table.links($0)
@@ -46,12 +48,14 @@ struct CreateLink: AccountCommand {
         musterctl events links create pasta --kind view --shows names --expires "fri 12:00"
       """)
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
   @OptionGroup var rules: LinkRules
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.changeableEvent(named: event.name)
+    let event = try await account.changeableEvent(named: event)
     let draft = try rules.draft()
     let reply = try await account.responses.reply {
       try await account.client.events.links.create(draft, for: event.id)
@@ -74,7 +78,9 @@ struct EditLink: AccountCommand {
     case maxGuests = "max-guests"
   }
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
   @OptionGroup var link: LinkArgument
   @OptionGroup var rules: LinkRules
 
@@ -96,7 +102,7 @@ struct EditLink: AccountCommand {
     guard edit != ShareLinkEdit() else {
       throw Failure.usage("Specify what to change. See `musterctl events links edit --help`.")
     }
-    let event = try await account.event(named: event.name)
+    let event = try await account.event(named: event)
     let id = try await account.link(named: link.name, to: event).id
     let reply = try await account.responses.reply {
       try await account.client.events.links.edit(id, of: event.id, applying: edit)
@@ -110,7 +116,9 @@ struct RevokeLink: AccountCommand {
     commandName: "revoke",
     abstract: "Revoke a share link for good. Guests who have joined stay, unless you remove them.")
 
-  @OptionGroup var event: EventArgument
+  @Argument(help: .event, completion: .hostedEvents)
+  var event: String
+
   @OptionGroup var link: LinkArgument
   @Flag(help: "Also remove the visitors who came through the link. Users who joined stay.")
   var removeVisitors = false
@@ -118,7 +126,7 @@ struct RevokeLink: AccountCommand {
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let event = try await account.event(named: event.name)
+    let event = try await account.event(named: event)
     // The service lists no link that was revoked before, but can still remove its visitors.
     let id: ShareLink.ID
     if let known = ShareLink.ID(link.name) {

@@ -31,11 +31,13 @@ struct ProposalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Become a co-host, or make the answer with your address your own.")
 
-    @OptionGroup var proposal: ProposalArgument
+    @Argument(help: .proposal, completion: .proposals)
+    var proposal: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let id = try await account.proposal(named: proposal.name).id
+      let id = try await account.proposal(named: proposal).id
       let reply = try await account.responses.reply { try await account.client.proposals.accept(id) }
       try console.show(reply) { event in
         let name = EventText(event: event).name
@@ -48,20 +50,17 @@ struct ProposalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Decline an offer, or refuse an answer that is not yours.")
 
-    @OptionGroup var proposal: ProposalArgument
+    @Argument(help: .proposal, completion: .proposals)
+    var proposal: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let found = try await account.proposal(named: proposal.name)
+      let found = try await account.proposal(named: proposal)
       let reply = try await account.responses.reply { try await account.client.proposals.decline(found.id) }
       try console.show(reply) { "Declined \(found.text) “\(found.event.title)”." }
     }
   }
-}
-
-struct ProposalArgument: ParsableArguments {
-  @Argument(help: ArgumentHelp("A part of the event's title, or the end of the proposal's id.", valueName: "proposal"))
-  var name: String
 }
 
 extension Account {
@@ -73,7 +72,9 @@ extension Account {
     }
     guard let only = found.first, found.count == 1 else {
       let reason = found.isEmpty ? "There is no proposal" : "There are several proposals like"
-      throw Failure.refused("\(reason) \"\(name)\". `musterctl proposals` lists them.")
+      throw Failure.refused(
+        "\(reason) \"\(name)\". `musterctl proposals` lists them.",
+        candidates: found.map { .members("id", "kind", "event", of: $0) })
     }
     return only
   }

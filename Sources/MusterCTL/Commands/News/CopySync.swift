@@ -33,6 +33,14 @@ struct CopySync {
     return Reply(value: changes, json: reply.json)
   }
 
+  /// A list as it is now. The copy on this machine stays as it is.
+  func current(_ collection: CacheCollection) async throws -> ListCopy {
+    let old = folder.copy(of: collection) ?? ListCopy()
+    let verdict = try await account.client.cache.validate([collection: old.claim], include: .changes)[collection]
+    guard let verdict else { return old }
+    return try await copy(of: collection, after: verdict, of: old)
+  }
+
   private func copy(
     of collection: CacheCollection, after verdict: Verdict, of old: ListCopy
   ) async throws -> ListCopy {

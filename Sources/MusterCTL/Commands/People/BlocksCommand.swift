@@ -23,11 +23,13 @@ struct BlockCommand: AccountCommand {
       notified.
       """)
 
-  @OptionGroup var user: UserArgument
+  @Argument(help: .username, completion: .anyone)
+  var user: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
-    let person = try await account.user(named: user.name)
+    let person = try await account.user(named: user)
     let reply = try await account.responses.reply { try await account.client.blocks.block(person.id) }
     try console.show(reply) { "Blocked \(person.fullName)." }
   }
@@ -37,14 +39,16 @@ struct UnblockCommand: AccountCommand {
   static let configuration = CommandConfiguration(
     commandName: "unblock", abstract: "Unblock a user. Friendship and invitations do not come back.")
 
-  @OptionGroup var user: UserArgument
+  @Argument(help: .username, completion: .blocked)
+  var user: String
+
   @OptionGroup var options: AccountOptions
 
   func run(as account: Account, on console: Console) async throws {
     let blocks = try await account.responses.pages { try await account.client.blocks.list(limit: $0, cursor: $1) }.value
-    guard let person = blocks.map(\.user).first(where: { $0.isNamed(user.name) }) else {
-      throw Failure.refused("You have not blocked \"\(user.name)\".")
-    }
+    let person = try account.person(
+      named: user, in: blocks.map(\.user), "You have not blocked \"\(user)\".",
+      otherwise: "`musterctl blocks` lists the users whom you have blocked.")
     let reply = try await account.responses.reply { try await account.client.blocks.unblock(person.id) }
     try console.show(reply) { "Unblocked \(person.fullName)." }
   }

@@ -22,11 +22,13 @@ struct FriendsCommand: AsyncParsableCommand {
   struct Remove: AccountCommand {
     static let configuration = CommandConfiguration(abstract: "End a friendship. The other user is not notified.")
 
-    @OptionGroup var user: UserArgument
+    @Argument(help: .username, completion: .friends)
+    var user: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let friend = try await account.friends(named: [user.name])[0]
+      let friend = try await account.friends(named: [user])[0]
       let reply = try await account.responses.reply { try await account.client.friends.end(with: friend.id) }
       try console.show(reply) { "You and \(friend.fullName) are no longer friends." }
     }

@@ -40,11 +40,13 @@ struct RequestsCommand: AsyncParsableCommand {
   struct Send: AccountCommand {
     static let configuration = CommandConfiguration(abstract: "Ask a user to be friends.")
 
-    @OptionGroup var user: UserArgument
+    @Argument(help: .username, completion: .others)
+    var user: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let person = try await account.user(named: user.name)
+      let person = try await account.user(named: user)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.send(to: person.id)
       }
@@ -59,11 +61,13 @@ struct RequestsCommand: AsyncParsableCommand {
   struct Accept: AccountCommand {
     static let configuration = CommandConfiguration(abstract: "Accept a user's friend request.")
 
-    @OptionGroup var user: UserArgument
+    @Argument(help: .username, completion: .senders)
+    var user: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request([.incoming, .filtered], named: user.name)
+      let request = try await account.request([.incoming, .filtered], named: user)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.accept(request.id)
       }
@@ -75,11 +79,13 @@ struct RequestsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Decline a user's friend request. The user is not notified.")
 
-    @OptionGroup var user: UserArgument
+    @Argument(help: .username, completion: .senders)
+    var user: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request([.incoming, .filtered], named: user.name)
+      let request = try await account.request([.incoming, .filtered], named: user)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.decline(request.id)
       }
@@ -90,11 +96,13 @@ struct RequestsCommand: AsyncParsableCommand {
   struct Cancel: AccountCommand {
     static let configuration = CommandConfiguration(abstract: "Take back a friend request that you have sent.")
 
-    @OptionGroup var user: UserArgument
+    @Argument(help: .username, completion: .receivers)
+    var user: String
+
     @OptionGroup var options: AccountOptions
 
     func run(as account: Account, on console: Console) async throws {
-      let request = try await account.request([.sent], named: user.name)
+      let request = try await account.request([.sent], named: user)
       let reply = try await account.responses.reply {
         try await account.client.friends.requests.cancel(request.id)
       }
