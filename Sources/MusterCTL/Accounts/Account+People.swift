@@ -9,11 +9,9 @@ extension Account {
   /// A user by username, in any case, with or without an @; or by id.
   func user(named name: String) async throws -> Person {
     if let id = User.ID(name) {
-      let profile = try await client.users.get(id)
-      return Person(
-        id: id, username: profile.username, displayName: profile.displayName, pictureUrl: profile.pictureUrl)
+      return try await client.users.get(id).person
     }
-    let found = try await client.users.search(for: name.withoutAt, limit: Account.searchLimit)
+    let found = try await client.users.search(for: name.withoutAt, limit: Account.searchLimit).map(\.person)
     if let person = found.first(where: { $0.isNamed(name) }) { return person }
     throw Account.unknown("There is no user \"\(name)\".", similar: Array(found.prefix(3)), otherwise: "")
   }

@@ -11,17 +11,18 @@ public struct UsersAPI: Sendable {
     try await caller.get(.read(.getUser(id)))
   }
 
-  /// Up to 100 users in the order of their ids, without those whom the caller may not see.
-  public func find(_ ids: [User.ID]) async throws -> [Person] {
+  /// Up to 100 users in the order of their ids, without those whom the caller may not see, and how they are related to
+  /// the caller.
+  public func find(_ ids: [User.ID]) async throws -> [FoundUser] {
     let query = [("ids", ids.map(\.wire).joined(separator: ","))]
-    let page: Page<Person> = try await caller.get(.read(.searchUsers, query))
+    let page: Page<FoundUser> = try await caller.get(.read(.searchUsers, query))
     return page.items
   }
 
   /// Users whose names are similar to `query`, the best matches first. Without those whose ``User/findableBy`` does not
-  /// include the caller.
-  public func search(for query: String, limit: Int? = nil) async throws -> [Person] {
-    let page: Page<Person> = try await caller.get(
+  /// include the caller. Each comes with ``FoundUser/friendship``, so that a screen shows the right button.
+  public func search(for query: String, limit: Int? = nil) async throws -> [FoundUser] {
+    let page: Page<FoundUser> = try await caller.get(
       .read(.searchUsers, [("query", query), ("limit", limit.map(String.init))]))
     return page.items
   }

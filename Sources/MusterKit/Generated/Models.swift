@@ -359,6 +359,49 @@ public struct Person: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
+/// A user in a search, and how they are related to the caller.
+public struct FoundUser: Codable, Sendable, Hashable, Identifiable {
+  /// The id of a user.
+  public var id: User.ID
+  /// Unique, regardless of case.
+  public var username: String
+  /// The name to show.
+  public var displayName: String
+  /// Names one picture forever, and needs no token: cache it for as long as you like. A JPEG of at most 2048 pixels a
+  /// side; `?size=768` and `?size=192` are smaller. Nil for none.
+  public var pictureUrl: URL?
+  /// The relationship to the caller.
+  public var friendship: Friendship
+  /// The number of friends in common.
+  public var mutualFriendCount: Int
+
+  public init(
+    id: User.ID, username: String, displayName: String, pictureUrl: URL? = nil, friendship: Friendship,
+    mutualFriendCount: Int
+  ) {
+    self.id = id
+    self.username = username
+    self.displayName = displayName
+    self.pictureUrl = pictureUrl
+    self.friendship = friendship
+    self.mutualFriendCount = mutualFriendCount
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case id, username, displayName, pictureUrl, friendship, mutualFriendCount
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    id = try container.decode(User.ID.self, forKey: .id)
+    username = try container.decode(String.self, forKey: .username)
+    displayName = try container.decode(String.self, forKey: .displayName)
+    pictureUrl = try container.decodeIfPresent(URL.self, forKey: .pictureUrl)
+    friendship = try container.decode(Friendship.self, forKey: .friendship)
+    mutualFriendCount = try container.decode(Int.self, forKey: .mutualFriendCount)
+  }
+}
+
 /// A friend of friends.
 public struct Recommendation: Codable, Sendable, Hashable {
   /// The recommended user.

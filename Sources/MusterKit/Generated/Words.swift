@@ -28,7 +28,7 @@ public struct Audience: WireValue {
 }
 
 /// The relationship of another user to the caller. `requested`: the caller has sent a request to this user.
-/// `requesting`: this user has sent one to the caller.
+/// `requesting`: this user has sent one to the caller. A `filtered` request counts for its sender only.
 public struct Friendship: WireValue {
   public static let none: Self = "none"
   public static let friends: Self = "friends"

@@ -27,6 +27,16 @@ extension User {
   public var person: Person { Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl) }
 }
 
+extension FoundUser {
+  /// The user as lists show them, for ``Write/sendRequest(to:temporaryID:)`` and ``Write/block(_:)``.
+  public var person: Person { Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl) }
+}
+
+extension PublicProfile {
+  /// The user as lists show them.
+  public var person: Person { Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl) }
+}
+
 extension ShareLink {
   /// The token of a link, for ``LinksAPI/join(using:key:)``. Nil for a URL that is not a share link.
   public static func token(in url: URL) -> String? {

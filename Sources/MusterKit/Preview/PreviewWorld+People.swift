@@ -91,9 +91,9 @@ extension PreviewWorld {
   }
 
   /// Friends come first, as in the service. The match is simpler: a part of a name.
-  func search(_ request: PreviewRequest) throws -> [Person] {
+  func search(_ request: PreviewRequest) throws -> [FoundUser] {
     let people = lists.surroundings?.people ?? [:]
-    if let ids: [User.ID] = request.ids() { return ids.compactMap { people[$0]?.person } }
+    if let ids: [User.ID] = request.ids() { return ids.compactMap { people[$0]?.asFound } }
     guard let query = request.query["query"] else { throw Problem.invalid("query", .required, "is required") }
     let found = people.values.filter { profile in
       [profile.username, profile.displayName].contains {
@@ -103,13 +103,15 @@ extension PreviewWorld {
     let sorted = found.sorted {
       ($0.friendship == .friends ? 0 : 1, $0.username) < ($1.friendship == .friends ? 0 : 1, $1.username)
     }
-    return sorted.map(\.person)
+    return sorted.map(\.asFound)
   }
 }
 
 extension PublicProfile {
-  fileprivate var person: Person {
-    Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl)
+  fileprivate var asFound: FoundUser {
+    FoundUser(
+      id: id, username: username, displayName: displayName, pictureUrl: pictureUrl, friendship: friendship,
+      mutualFriendCount: mutualFriendCount)
   }
 }
 

@@ -136,6 +136,11 @@ import Testing
         _ = try await ana.get("friends")
         _ = try await friends[0].get("friends")
       }
+      let people = (friends + strangers).map(\.id).joined(separator: ",")
+      try await check("people by their ids", "users_pkey", "friendships_pkey", "one_pending_friend_request_per_pair") {
+        _ in
+        _ = try await ana.get("users?ids=\(people)")
+      }
       try await check("the requests", "friend_requests_received") { _ in
         _ = try await ana.get("friend-requests?direction=incoming")
       }

@@ -35,6 +35,19 @@ enum Snippets {
     _ = inbox
   }
 
+  static func people(_ client: MusterClient) async throws {
+    // snippet
+    for user in try await client.users.search(for: "okafro") {
+      switch user.friendship {
+      case .friends: print(user.displayName, "is a friend")
+      case .requested: print(user.displayName, "has your request")
+      case .requesting: print(user.displayName, "has asked you")
+      default: print(user.displayName, "and you have", user.mutualFriendCount, "friends in common")
+      }
+    }
+    // end
+  }
+
   static func answering(_ event: Event) {
     // snippet
     switch event.canAnswer() {

@@ -188,6 +188,7 @@ import Testing
   ]
 
   private static let people: [Step] = [
+    "GET /users?ids=@cleo,@goran,@fatima,@ines,@jonas",
     // Both have asked, so they are friends at once.
     "POST /friend-requests {\"receiverId\": \"@fatima\"}",
     "POST /friend-requests {\"receiverId\": \"@fatima\"}",

@@ -105,6 +105,22 @@ extension JSONWriter {
     closeObject()
   }
 
+  /// A user in a search, and how they are related to the caller.
+  @inline(__always)
+  mutating func foundUser(
+    id: User.ID, username: String, displayName: String, pictureUrl: String?, friendship: some RawRepresentable<String>,
+    mutualFriendCount: Int
+  ) {
+    openObject()
+    member("id", id)
+    member("username", username)
+    member("displayName", displayName)
+    member("pictureUrl", pictureUrl)
+    member("friendship", friendship.rawValue)
+    member("mutualFriendCount", mutualFriendCount)
+    closeObject()
+  }
+
   /// A friend of friends.
   @inline(__always)
   mutating func recommendation(user: some JSONWritable, mutualFriendCount: Int) {

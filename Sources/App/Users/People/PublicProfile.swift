@@ -1,8 +1,7 @@
 import Postgres
 
-/// A user's profile as other users see it.
-struct PublicProfile: Sendable {
-  /// How the user is related to the reader.
+/// How a user is related to the reader.
+struct Relationship: Sendable {
   enum Friendship: String {
     case none, friends
     /// The reader has sent them a friend request.
@@ -11,34 +10,58 @@ struct PublicProfile: Sendable {
     case requesting
   }
 
-  let person: Person
-  let bio: String?
   let friendship: Friendship
   let mutualFriendCount: Int
 
-  /// Nil if there is no such user, or if the reader cannot see them. For the reader's own id, friendship is `none` and
-  /// the count is 0.
+  /// The columns for ``init(row:)``. For the reader's own id, friendship is `none` and the count is 0.
+  ///
+  /// A filtered request is there for its sender only: it waits apart until the receiver looks for it.
+  ///
+  /// - Parameter user: an expression for an id, such as the column of an alias.
+  static func columns(of user: SQL, to reader: User.ID) -> SQL {
+    """
+    CASE
+      WHEN EXISTS (\(friends(with: reader, and: user))) THEN 'friends'
+      ELSE coalesce(
+        (
+          \(pendingRequest(direction(for: reader), between: reader, and: user))
+            AND (q.sender_id = \(reader) OR NOT q.filtered)
+        ),
+        'none')
+    END AS friendship,
+    (
+      -- A filter, not a join: so the reader's friends are read once for all users, however many there are.
+      SELECT count(*) FILTER (
+        WHERE theirs.friend_id IN (SELECT mine.friend_id FROM friends AS mine WHERE mine.user_id = \(reader))
+      )
+      FROM friends AS theirs
+      WHERE theirs.user_id = \(user) AND theirs.user_id <> \(reader)
+    ) AS mutual_friend_count
+    """
+  }
+
+  init(row: Row) throws {
+    friendship = Friendship(rawValue: try row["friendship"]) ?? .none
+    mutualFriendCount = try row["mutual_friend_count"]
+  }
+}
+
+/// A user's profile as other users see it.
+struct PublicProfile: Sendable {
+  let person: Person
+  let bio: String?
+  let relationship: Relationship
+
+  /// Nil if there is no such user, or if the reader cannot see them.
   static func find(_ id: User.ID, for reader: User.ID, in database: Database) async throws -> PublicProfile? {
     let row = try await database.first(
       """
-      SELECT \(Person.columns("u")), u.bio, EXISTS (\(friends(with: reader, and: "u.id"))) AS is_friend,
-        (\(pendingRequest(between: reader, and: "u.id"))) AS asking_id,
-        (
-          SELECT count(*)
-          FROM friends AS mine
-          JOIN friends AS theirs ON theirs.friend_id = mine.friend_id
-          WHERE mine.user_id = \(reader) AND theirs.user_id = u.id AND u.id <> \(reader)
-        ) AS mutual_friend_count
+      SELECT \(Person.columns("u")), u.bio, \(Relationship.columns(of: "u.id", to: reader))
       FROM users AS u
       WHERE u.id = \(id) AND \(User.visible("u.id", to: reader))
       """)
     return try row.map { row in
-      let (isFriend, asking): (Bool, User.ID?) = (try row["is_friend"], try row["asking_id"])
-      let friendship: Friendship =
-        if isFriend { .friends } else if let asking { asking == reader ? .requested : .requesting } else { .none }
-      return PublicProfile(
-        person: try Person(row: row), bio: try row["bio"], friendship: friendship,
-        mutualFriendCount: try row["mutual_friend_count"])
+      PublicProfile(person: try Person(row: row), bio: try row["bio"], relationship: try Relationship(row: row))
     }
   }
 }
@@ -48,10 +71,14 @@ private func friends(with reader: User.ID, and other: SQL) -> SQL {
   "SELECT 1 FROM friendships WHERE user_a = least(\(reader), \(other)) AND user_b = greatest(\(reader), \(other))"
 }
 
-/// The sender of the pending friend request between two users, if there is one.
-private func pendingRequest(between reader: User.ID, and other: SQL) -> SQL {
+private func direction(for reader: User.ID) -> SQL {
+  "CASE WHEN q.sender_id = \(reader) THEN 'requested' ELSE 'requesting' END"
+}
+
+/// A column of the pending friend request between two users, if there is one.
+private func pendingRequest(_ column: SQL = "q.sender_id", between reader: User.ID, and other: SQL) -> SQL {
   """
-  SELECT q.sender_id FROM friend_requests AS q
+  SELECT \(column) FROM friend_requests AS q
   WHERE q.status = 'pending' AND least(q.sender_id, q.receiver_id) = least(\(reader), \(other))
     AND greatest(q.sender_id, q.receiver_id) = greatest(\(reader), \(other))
   """
@@ -99,6 +126,7 @@ extension PublicProfile: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.publicProfile(
       id: person.id, username: person.username, displayName: person.displayName, bio: bio,
-      pictureUrl: PublicURL.absolute(person.pictureURL), friendship: friendship, mutualFriendCount: mutualFriendCount)
+      pictureUrl: PublicURL.absolute(person.pictureURL), friendship: relationship.friendship,
+      mutualFriendCount: relationship.mutualFriendCount)
   }
 }

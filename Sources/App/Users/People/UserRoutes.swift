@@ -22,9 +22,9 @@ struct UserRoutes {
       return .named(fields.text("query", 1...100), atMost: fields.onlyPage())
     }
     switch wanted {
-    case .these(let ids): return .list(List(onlyPage: try await Person.these(ids, for: me, in: database)))
+    case .these(let ids): return .list(List(onlyPage: try await FoundUser.these(ids, for: me, in: database)))
     case .named(let query, let limit):
-      return .list(List(onlyPage: try await Person.named(query, for: me, atMost: limit, in: database)))
+      return .list(List(onlyPage: try await FoundUser.named(query, for: me, atMost: limit, in: database)))
     }
   }
 

@@ -49,8 +49,13 @@ struct FindCommand: AccountCommand {
       let reply = try await account.responses.reply { try await account.client.users.search(for: query, limit: 50) }
       try console.show(reply, orNote: "No user has a name like this.") { people in
         Table(
-          [.init("USERNAME"), .init("NAME", .flexible)],
-          rows: people.map { [.init($0.username), .init($0.displayName)] })
+          [
+            .init("USERNAME"), .init("NAME", .flexible), .init("FRIENDS", .optional),
+            .init("FRIENDS IN COMMON", .optional),
+          ],
+          rows: people.map {
+            [.init($0.username), .init($0.displayName), .init($0.friendship.words), .init("\($0.mutualFriendCount)")]
+          })
       }
     } else {
       let reply = try await account.responses.reply { try await account.client.users.recommended(limit: 50) }
@@ -61,6 +66,19 @@ struct FindCommand: AccountCommand {
             [.init($0.user.username), .init($0.user.displayName), .init("\($0.mutualFriendCount)")]
           })
       }
+    }
+  }
+}
+
+extension Friendship {
+  /// For a table of users.
+  fileprivate var words: String {
+    switch self {
+    case .none: ""
+    case .friends: "yes"
+    case .requested: "you have asked"
+    case .requesting: "asks you"
+    default: rawValue
     }
   }
 }

@@ -24,7 +24,8 @@ extension Phone {
       let unknown = User.ID.new().description
       let response = try await ana.get("users?ids=\(cleo.id),\(dev.id),\(ben.id.uppercased()),\(unknown),\(ana.id)")
       #expect(response["items"].array.map { $0["username"].string } == ["cleo", "ben", "ana"])
-      #expect(response["items"][0].keys == ["id", "username", "displayName", "pictureUrl"])
+      #expect(
+        response["items"][0].keys == ["id", "username", "displayName", "pictureUrl", "friendship", "mutualFriendCount"])
       #expect(response["timestamp"] == .null && response["nextCursor"] == .null)
       let tooMany = Array(repeating: ben.id, count: 101).joined(separator: ",")
       for bad in ["", ",", "x", "\(ben.id),", "\(ben.id)%20\(cleo.id)", tooMany] {
@@ -49,8 +50,77 @@ extension Phone {
       #expect(list.json.keys == ["items", "nextCursor", "timestamp"])
       #expect(list.json["nextCursor"] == .null)
       #expect(list.json["timestamp"] == .null)
-      #expect(list.json["items"][0].keys == ["id", "username", "displayName", "pictureUrl"])
+      #expect(
+        list.json["items"][0].keys == [
+          "id", "username", "displayName", "pictureUrl", "friendship", "mutualFriendCount",
+        ])
       #expect(list.header("ETag") == nil)
+    }
+  }
+
+  @Test func `each person comes with the friendship and the number of friends in common, as in their profile`()
+    async throws
+  {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let names = ["asked", "asking", "cleo", "dev", "emre"]
+      var phones = ["friend": ben]
+      for name in names { phones[name] = try await app.signUp("clara.\(name)", displayName: "Clara") }
+      let unproven = try await app.signUp("clara.unproven", displayName: "Clara", isVerified: false)
+      let verification = try await app.takeMails().first { $0.to == "clara.unproven@example.com" }?.token
+      let (asked, asking) = (try #require(phones["asked"]), try #require(phones["asking"]))
+      for other in [asked, asking] { try await app.befriend(other, ben) }
+      _ = try await ana.sendFriendRequest(to: asked)
+      _ = try await asking.sendFriendRequest(to: ana)
+      _ = try await unproven.sendFriendRequest(to: ana)
+      try await app.befriend(try #require(phones["cleo"]), ana)
+
+      /// The relationships of the people in a list, by name, which are those of their profiles.
+      func found(_ reader: Phone, _ path: String) async throws -> [String: String] {
+        var found: [String: String] = [:]
+        for person in try await reader.get(path)["items"].array {
+          let profile = try await reader.get("users/\(person["id"].string ?? "")")
+          #expect(person["friendship"] == profile["friendship"])
+          #expect(person["mutualFriendCount"] == profile["mutualFriendCount"])
+          found[person["username"].string ?? ""] =
+            "\(person["friendship"].string ?? "") \(person["mutualFriendCount"].int ?? -1)"
+        }
+        return found
+      }
+      let expected = [
+        "clara.asked": "requested 1", "clara.asking": "requesting 1", "clara.cleo": "friends 0", "clara.dev": "none 0",
+        "clara.emre": "none 0", "clara.unproven": "none 0",
+      ]
+      #expect(try await found(ana, "users?query=clara") == expected)
+      let ids = (phones.values.map(\.id) + [unproven.id, ana.id]).joined(separator: ",")
+      #expect(
+        try await found(ana, "users?ids=\(ids)")
+          == expected.merging(["ben": "friends 0", "ana": "none 0"]) { $1 })
+      // The filtered request is known to its sender, and to others only once the sender has proven an address.
+      #expect(try await found(unproven, "users?query=ana")["ana"] == "requested 0")
+      #expect(try await unproven.verify(try #require(verification)).status == 204)
+      #expect(try await found(ana, "users?query=clara")["clara.unproven"] == "requesting 0")
+      // A block ends the request, and hides who has blocked.
+      try await asking.block(ana)
+      try await ana.block(asked)
+      let left = try await found(ana, "users?query=clara")
+      #expect(Set(left.keys) == ["clara.cleo", "clara.dev", "clara.emre", "clara.unproven"])
+      #expect(try await found(asked, "users?query=ana")["ana"] == nil)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `relationships are read for the people on the page, and for no others`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.plantUsers(500, named: "Clara")
+      let responses = try await app.database.slow.send([
+        FoundUser.similaritySetting, "EXPLAIN (ANALYZE) \(FoundUser.search("clara", for: ana.userID, atMost: 3))",
+      ])
+      let lines: [String] = try responses[1].map { try $0[0] }
+      let scans = lines.filter { $0.contains(" on friend_requests ") }
+      #expect(!scans.isEmpty, "\(lines)")
+      for scan in scans { #expect(scan.contains("loops=3)"), "\(scan)") }
     }
   }
 
@@ -227,7 +297,7 @@ extension Phone {
       try await app.database.execute("ANALYZE users")
       let responses = try await app.database.slow.send([
         // Fewer than the matches that the planner expects: otherwise the order saves nothing.
-        Person.similaritySetting, "EXPLAIN \(Person.search("clara", for: ana.userID, atMost: 3))",
+        FoundUser.similaritySetting, "EXPLAIN \(FoundUser.search("clara", for: ana.userID, atMost: 3))",
       ])
       let lines: [String] = try responses[1].map { try $0[0] }
       let scan = try #require(lines.firstIndex { $0.contains("Index Scan using users_by_search_name") }, "\(lines)")
