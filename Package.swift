@@ -157,6 +157,8 @@ let package = Package(
       name: "PlansAppModels", dependencies: ["MusterKit"], path: "Examples/PlansApp/Models", swiftSettings: strict),
     .executableTarget(
       name: "postgres-benchmark", dependencies: ["Postgres"], path: "Benchmarks/Client", swiftSettings: strict),
+    .executableTarget(
+      name: "store-benchmark", dependencies: ["MusterKit"], path: "Benchmarks/Store", swiftSettings: strict),
     .target(
       name: "TestSupport",
       dependencies: [

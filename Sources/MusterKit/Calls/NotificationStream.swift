@@ -15,8 +15,12 @@ public struct NotificationStream: AsyncSequence, Sendable {
   let lastEventID: String?
   /// Called when a connection is lost, before the next one is tried.
   var onLoss: (@Sendable () -> Void)?
+  /// Called when bytes arrive, also those that are no events.
+  var onBytes: (@Sendable () -> Void)?
 
-  public func makeAsyncIterator() -> Iterator { Iterator(caller: caller, lastEventID: lastEventID, onLoss: onLoss) }
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(caller: caller, lastEventID: lastEventID, onLoss: onLoss, onBytes: onBytes)
+  }
 }
 
 extension NotificationStream {
@@ -34,6 +38,7 @@ extension NotificationStream {
 
     private let caller: APICaller
     private let onLoss: (@Sendable () -> Void)?
+    private let onBytes: (@Sendable () -> Void)?
     private var connection: Connection?
     /// Whose notifications these are. Another user's login ends the stream.
     private var user: User.ID?
@@ -49,9 +54,12 @@ extension NotificationStream {
     /// ``StreamEvent/connected``.
     public private(set) var lastData: String?
 
-    init(caller: APICaller, lastEventID: String?, onLoss: (@Sendable () -> Void)?) {
+    init(
+      caller: APICaller, lastEventID: String?, onLoss: (@Sendable () -> Void)?, onBytes: (@Sendable () -> Void)?
+    ) {
       self.caller = caller
       self.onLoss = onLoss
+      self.onBytes = onBytes
       self.lastEventID = lastEventID
       resumeID = lastEventID
     }
@@ -110,6 +118,7 @@ extension NotificationStream {
         onLoss?()
         return
       }
+      onBytes?()
       let events = open.parser.read(chunk)
       if open.parser.hasBlock {
         resumeID = open.parser.lastEventID

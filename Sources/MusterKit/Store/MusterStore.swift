@@ -47,7 +47,9 @@ public final class MusterStore {
   @ObservationIgnored private let copies: StoredCopies
   @ObservationIgnored private let timing: StoreTiming
   /// The copies, without pending writes.
-  @ObservationIgnored private(set) var base = Lists()
+  @ObservationIgnored private(set) var base = Lists() { didSet { merged = nil } }
+  /// The copies with the pending writes, as they were shown last.
+  @ObservationIgnored private var merged: MergedLists?
   @ObservationIgnored let openedCopies: OpenedCopies
   @ObservationIgnored var openedEvents = OpenedEvents()
   @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
@@ -217,12 +219,9 @@ extension MusterStore {
 
   /// Shows the copies with the pending writes, in all lists together.
   private func publish() {
-    var shown = base
     var pending: Set<CacheCollection> = []
-    for record in outbox.unsettled {
-      record.write.apply(to: &shown, at: record.createdAt)
-      pending.formUnion(record.write.collections)
-    }
+    for record in outbox.unsettled { pending.formUnion(record.write.collections) }
+    let shown = mergedLists()
     for collection in CacheCollection.allCases {
       let state = ListState(
         statuses[collection], isProved: invalidations.isProved(collection),
@@ -230,6 +229,17 @@ extension MusterStore {
       collection.facts.show(self, shown, state)
     }
     showOpenedEvents()
+  }
+
+  /// The copies with the pending writes. With thousands of items, a write takes a millisecond, so only those that are
+  /// new are carried out, as long as the copies and the earlier writes are the same.
+  private func mergedLists() -> Lists {
+    let writes = outbox.unsettled.map { MergedLists.Step(write: $0.write, time: $0.createdAt) }
+    var merged = self.merged.flatMap { writes.starts(with: $0.steps) ? $0 : nil } ?? MergedLists(lists: base)
+    self.merged = nil
+    for step in writes.dropFirst(merged.steps.count) { merged.add(step) }
+    self.merged = merged
+    return merged.lists
   }
 
   /// Records that the copies may be out of date, and shows it.
@@ -577,6 +587,7 @@ extension MusterStore {
         do {
           var events = client.notifications.stream(after: self?.life.lastEventID ?? lastEventID)
           events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
+          events.onBytes = { Task { @MainActor in self?.expectHeartbeat(ofLife: number) } }
           var iterator = events.makeAsyncIterator()
           while let event = try await iterator.next() {
             guard self?.life.number == number else { return }
@@ -593,6 +604,17 @@ extension MusterStore {
         self?.loseStream(ofLife: number)
         try? await timing.sleep(timing.maximumRetry)
       }
+    }
+  }
+
+  /// Validates if no byte comes from the stream in time: a dead connection shows no other sign.
+  private func expectHeartbeat(ofLife number: Int) {
+    guard life.number == number else { return }
+    life.heartbeat?.cancel()
+    life.heartbeat = Task { [timing, weak self] in
+      guard (try? await timing.sleep(timing.heartbeat)) != nil, let self, self.life.number == number else { return }
+      self.invalidate(CacheCollection.allCases)
+      if self.life.failures == 0 { self.catchUpSoon(Set(CacheCollection.allCases)) }
     }
   }
 

@@ -18,6 +18,8 @@ struct StoreTiming: Sendable {
   /// Without a byte from the service, a pass is given up after this time, and each of its requests after a part of it.
   var silence: TimeInterval = 14
   var requestSilence: TimeInterval = 5
+  /// Without a byte from the stream, its connection may be dead. The service sends one every 15 seconds.
+  var heartbeat: TimeInterval = 18
   /// The maximum of the wait that the service asks for. A proxy may ask for days.
   var maximumHint: TimeInterval = 900
   var now: @Sendable () -> Date = { Date() }
@@ -52,6 +54,8 @@ struct StoreLife {
   /// Where the next stream continues.
   var lastEventID: String?
   var timer: Task<Void, Never>?
+  /// Waits for the next byte of the stream.
+  var heartbeat: Task<Void, Never>?
   #if canImport(Network)
     var path: NetworkPath?
   #endif
@@ -59,5 +63,6 @@ struct StoreLife {
   func cancel() {
     stream?.cancel()
     timer?.cancel()
+    heartbeat?.cancel()
   }
 }

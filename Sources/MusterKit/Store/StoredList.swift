@@ -5,8 +5,9 @@ import Observation
 ///
 /// `isUpToDate` is true only while it is proved: a validation that began after the last sign of a change has found that
 /// the list is what the service has, and no write that may change the list is pending. Signs of a change are the
-/// launch, a change that the stream announces, the loss of the stream, a write, and a request that fails. Without a
-/// live stream (see ``MusterStore/start()``) there may be no sign: then the list was right at ``upToDateAsOf``.
+/// launch, a change that the stream announces, the loss of the stream or its silence, a write, and a request that
+/// fails. Without a live stream (see ``MusterStore/start()``) there may be no sign: then the list was right at
+/// ``upToDateAsOf``.
 @MainActor
 @Observable
 public final class StoredList<Item: Sendable & Hashable> {

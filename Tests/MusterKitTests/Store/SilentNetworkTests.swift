@@ -91,7 +91,7 @@ import Testing
   #if !canImport(Network)
     @Test func `a running store is up to date soon after the network is back`() async throws {
       try await run {
-        ($0.silence, $0.requestSilence) = (4, 1)
+        ($0.silence, $0.requestSilence, $0.heartbeat) = (4, 1, 2)
       } _: { world in
         let messages = Locked<[InboxItem.ID]>([])
         let arrivals = world.store.arrivals
@@ -99,9 +99,10 @@ import Testing
         world.store.start()
         try await world.wait { world.store.life.isStreaming && world.store.events.isUpToDate }
         world.proxy.isSilent = true
+        // No one asks for anything, but the stream's connection is dead.
+        try await world.wait { world.store.isOffline && !world.store.events.isUpToDate }
         try await world.store.perform(.answer(.going, to: world.event.id))
         try await world.ben.client.events.edit(world.event.id, applying: EventEdit(title: "Brunch"))
-        try await world.wait { world.store.isOffline }
         // It has failed for a while, so its waits are as long as they get.
         try await Task.sleep(for: .seconds(8))
         #expect(world.store.isOffline)

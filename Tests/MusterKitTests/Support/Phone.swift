@@ -76,5 +76,5 @@ import Testing
 
 extension StoreTiming {
   /// Waits a fiftieth of the time before the store acts by itself.
-  static let swift = StoreTiming(sleep: RetryPolicy.sleepBriefly)
+  static let swift = StoreTiming(heartbeat: 50 * StoreTiming().heartbeat, sleep: RetryPolicy.sleepBriefly)
 }
