@@ -6,17 +6,21 @@ import Testing
 @testable import App
 
 /// Two users act on each other at the same time. The statuses and the final state must be those of some serial order of
-/// the acts.
+/// the acts, as ``Model`` has them.
 @Suite struct FriendRaceTests {
   /// The relation of the two users at the beginning.
   enum Start: String, CaseIterable, Sendable {
-    case strangers
-    /// Ana has sent Ben a friend request.
-    case asked
-    /// Ana sent a friend request, and Ben accepted it.
-    case friends
-    /// Ana has blocked Ben.
-    case blocked
+    case strangers, asked, friends, blocked
+
+    /// The acts that lead to it.
+    fileprivate var acts: [Act] {
+      switch self {
+      case .strangers: []
+      case .asked: [Act(.ana, .send)]
+      case .friends: [Act(.ana, .send), Act(.ben, .accept)]
+      case .blocked: [Act(.ana, .block)]
+      }
+    }
   }
 
   @Test(arguments: Start.allCases)
@@ -63,8 +67,11 @@ import Testing
 
 // MARK: Acts
 
-private enum Side: String, CaseIterable {
+/// The users, as the model numbers them.
+private enum Side: Int, CaseIterable {
   case ana, ben
+
+  var other: Side { self == .ana ? .ben : .ana }
 }
 
 private enum Verb: String, CaseIterable {
@@ -75,7 +82,9 @@ private struct Act: Sendable, CustomStringConvertible {
   let side: Side
   let verb: Verb
 
-  static let all = Side.allCases.flatMap { side in Verb.allCases.map { Act(side: side, verb: $0) } }
+  static let all = Side.allCases.flatMap { side in Verb.allCases.map { Act(side, $0) } }
+
+  init(_ side: Side, _ verb: Verb) { (self.side, self.verb) = (side, verb) }
 
   var description: String { "\(side) \(verb)" }
 }
@@ -89,75 +98,63 @@ private struct Script: Sendable, CustomStringConvertible {
 
 // MARK: Possible outcomes
 
-/// A minimal model of the relation of two users.
+/// What the two users are to each other.
 private struct Standing: Hashable, CustomStringConvertible {
-  struct Request: Hashable {
-    /// Whether it is the request from the start. Accepting, declining and cancelling act on that one.
-    var isNamed: Bool
-    var sender: Side
-    var status: String
-  }
-
   var areFriends = false
-  var requests: [Request] = []
+  /// One line for each, such as `ana pending`. The request from the start, which accepting, declining and cancelling act
+  /// on, is marked.
+  private(set) var requests: [String] = []
   var blocks: Set<Side> = []
 
-  var pending: Int? { requests.firstIndex { $0.status == "pending" } }
-
-  /// Sorts the requests, because their order has no meaning.
-  var settled: Standing {
-    var settled = self
-    settled.requests.sort { "\($0)" < "\($1)" }
-    return settled
+  /// The order has no meaning.
+  mutating func note(_ status: String, by sender: Side, isNamed: Bool) {
+    requests.append("\(sender) \(status)\(isNamed ? " from the start" : "")")
+    requests.sort()
   }
 
-  var description: String {
-    let requests = requests.map { "\($0.sender) \($0.status)" }
-    return "\(areFriends ? "friends" : "no friends") \(requests) blocks: \(blocks.map(\.rawValue).sorted())"
-  }
+  func pending(from side: Side) -> [String] { requests.filter { $0.hasPrefix("\(side) pending") } }
 
-  /// Applies an act, and returns the status of its response.
-  mutating func apply(_ act: Act) -> Int {
-    switch act.verb {
-    case .block:
-      guard blocks.insert(act.side).inserted else { return 204 }
-      areFriends = false
-      if let pending { requests[pending].status = requests[pending].sender == act.side ? "cancelled" : "declined" }
-      return 204
-    case .unblock:
-      blocks.remove(act.side)
-      return 204
-    case .unfriend:
-      guard blocks.isEmpty else { return 404 }
-      areFriends = false
-      return 204
-    case .send:
-      guard blocks.isEmpty else { return 404 }
-      if areFriends { return 409 }
-      guard let pending else {
-        requests.append(Request(isNamed: false, sender: act.side, status: "pending"))
-        return 201
-      }
-      if requests[pending].sender != act.side {
-        requests[pending].status = "accepted"
-        areFriends = true
-      }
-      return 200
-    case .accept: return close(as: "accepted", act)
-    case .decline: return close(as: "declined", act)
-    case .cancel: return close(as: "cancelled", act)
+  var description: String { "\(areFriends ? "friends" : "no friends") \(requests) blocks: \(blocks)" }
+}
+
+/// Two users in the model, and the request that their acts name.
+private struct Pair {
+  private var model = Model()
+  private var named: Int?
+
+  init(_ ana: Phone, _ ben: Phone) {
+    for phone in [ana, ben] {
+      let person = Model.Person(id: phone.id, email: "", username: "", displayName: "", isVerified: true)
+      model.register(person)
     }
   }
 
-  private mutating func close(as status: String, _ act: Act) -> Int {
-    guard let named = requests.firstIndex(where: \.isNamed), blocks.isEmpty,
-      (requests[named].sender == act.side) == (act.verb == .cancel)
-    else { return 404 }
-    if requests[named].status == status { return 200 }
-    guard requests[named].status == "pending" else { return 409 }
-    requests[named].status = status
-    if status == "accepted" { areFriends = true }
-    return 200
+  var standing: Standing {
+    var standing = Standing(areFriends: model.areFriends(0, 1))
+    for (index, request) in model.requests.enumerated() {
+      standing.note(request.status, by: request.sender == 0 ? .ana : .ben, isNamed: index == named)
+    }
+    standing.blocks = Set(model.blocks.compactMap { Side(rawValue: $0.by) })
+    return standing
+  }
+
+  /// From now on, acts name the request that was sent, if there is one.
+  mutating func begin() {
+    named = model.requests.indices.first
+  }
+
+  /// - Returns: the status of the response.
+  mutating func apply(_ act: Act) -> Int {
+    let (me, other) = (act.side.rawValue, act.side.other.rawValue)
+    switch act.verb {
+    case .send: return model.send("", from: me, to: other)
+    case .accept: return named.map { model.accept($0, by: me) } ?? 404
+    case .decline: return named.map { model.decline($0, by: me) } ?? 404
+    case .cancel: return named.map { model.cancel($0, by: me) } ?? 404
+    case .unfriend: return model.unfriend(other, by: me)
+    case .block: return model.block(other, by: me)
+    case .unblock: return model.unblock(other, by: me)
+    }
   }
 }
 
@@ -168,12 +165,12 @@ private struct Outcome: Hashable, CustomStringConvertible {
   var description: String { "\(statuses), \(end)" }
 
   /// The possible outcomes of concurrent acts: one for each order.
-  static func all(of acts: [Act], from start: Standing) -> Set<Outcome> {
+  static func all(of acts: [Act], from start: Pair) -> Set<Outcome> {
     var outcomes: Set<Outcome> = []
-    func go(_ standing: Standing, _ statuses: [Int], _ left: Set<Int>) {
-      if left.isEmpty { outcomes.insert(Outcome(statuses: statuses, end: standing.settled)) }
+    func go(_ pair: Pair, _ statuses: [Int], _ left: Set<Int>) {
+      if left.isEmpty { outcomes.insert(Outcome(statuses: statuses, end: pair.standing)) }
       for index in left {
-        var (next, codes) = (standing, statuses)
+        var (next, codes) = (pair, statuses)
         codes[index] = next.apply(acts[index])
         go(next, codes, left.subtracting([index]))
       }
@@ -199,19 +196,20 @@ private struct Stage: Sendable {
   }
 
   func play(_ script: Script) async throws {
-    let named = try await set(script.start)
+    let (model, named) = try await set(script.start)
     let start = try await standing(named)
+    #expect(start == model.standing, "\(script)")
     let stamps = try await self.stamps()
     let shown = try await shownBlocks()
     let statuses = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
       for (index, act) in script.acts.enumerated() {
-        group.addTask { (index, try await perform(act, naming: named)) }
+        group.addTask { (index, try await perform(act, naming: named).status) }
       }
       return try await group.reduce(into: Array(repeating: 0, count: script.acts.count)) { $0[$1.0] = $1.1 }
     }
     let end = try await standing(named)
     let outcome = Outcome(statuses: statuses, end: end)
-    let possible = Outcome.all(of: script.acts, from: start)
+    let possible = Outcome.all(of: script.acts, from: model)
     #expect(possible.contains(outcome), "\(script): \(outcome), not one of \(possible)")
     for phone in [ana, ben] {
       let friends = try await phone.get("friends")["items"].array.count
@@ -220,37 +218,35 @@ private struct Stage: Sendable {
     try await checkStamps(since: stamps, from: start, to: end, blocksShown: shown, script)
   }
 
-  /// - Returns: the request that the acts name, or an unknown id.
-  private func set(_ start: FriendRaceTests.Start) async throws -> String {
-    try await app.database.execute("DELETE FROM blocks WHERE blocker_id = ANY(\(pair))")
-    try await app.database.execute("DELETE FROM friend_requests WHERE sender_id = ANY(\(pair))")
-    try await app.database.execute("DELETE FROM friendships WHERE user_a = ANY(\(pair))")
-    try await app.database.execute("DELETE FROM notification_queue WHERE recipient_ids && \(pair)")
-    switch start {
-    case .strangers: break
-    case .blocked: try await ana.block(ben)
-    case .asked: return try await ana.sendFriendRequest(to: ben)
-    case .friends:
-      let request = try await ana.sendFriendRequest(to: ben)
-      try await ben.accept(request)
-      return request
+  /// - Returns: the pair in the model, and the request that the acts name, or an unknown id.
+  private func set(_ start: FriendRaceTests.Start) async throws -> (Pair, named: String) {
+    try await app.database.batch(
+      "DELETE FROM blocks WHERE blocker_id = ANY(\(pair))",
+      "DELETE FROM friend_requests WHERE sender_id = ANY(\(pair))",
+      "DELETE FROM friendships WHERE user_a = ANY(\(pair))",
+      "DELETE FROM notification_queue WHERE recipient_ids && \(pair)")
+    var model = Pair(ana, ben)
+    var named: String?
+    for act in start.acts {
+      let response = try await perform(act, naming: named ?? "")
+      #expect(response.status == model.apply(act), "\(start): \(response.body)")
+      named = named ?? response.json["id"].string
+      model.begin()
     }
-    return FriendRequest.ID.new().description
+    return (model, named ?? FriendRequest.ID.new().description)
   }
 
-  private func perform(_ act: Act, naming request: String) async throws -> Int {
+  private func perform(_ act: Act, naming request: String) async throws -> APIResponse {
     let (me, other) = act.side == .ana ? (ana, ben) : (ben, ana)
-    let response =
-      switch act.verb {
-      case .send: try await me.send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
-      case .accept: try await me.send("POST", "friend-requests/\(request)/accept")
-      case .decline: try await me.send("POST", "friend-requests/\(request)/decline")
-      case .cancel: try await me.send("DELETE", "friend-requests/\(request)")
-      case .unfriend: try await me.send("DELETE", "friends/\(other.id)")
-      case .block: try await me.send("PUT", "blocks/\(other.id)")
-      case .unblock: try await me.send("DELETE", "blocks/\(other.id)")
-      }
-    return response.status
+    switch act.verb {
+    case .send: return try await me.send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
+    case .accept: return try await me.send("POST", "friend-requests/\(request)/accept")
+    case .decline: return try await me.send("POST", "friend-requests/\(request)/decline")
+    case .cancel: return try await me.send("DELETE", "friend-requests/\(request)")
+    case .unfriend: return try await me.send("DELETE", "friends/\(other.id)")
+    case .block: return try await me.send("PUT", "blocks/\(other.id)")
+    case .unblock: return try await me.send("DELETE", "blocks/\(other.id)")
+    }
   }
 
   private func side(_ user: User.ID) -> Side { user == ana.userID ? .ana : .ben }
@@ -263,15 +259,11 @@ private struct Stage: Sendable {
       "SELECT id, sender_id, status FROM friend_requests WHERE sender_id = ANY(\(pair))")
     for row in requests {
       let (id, sender): (FriendRequest.ID, User.ID) = (try row["id"], try row["sender_id"])
-      standing.requests.append(
-        Standing.Request(isNamed: id.description == named, sender: side(sender), status: try row["status"]))
+      standing.note(try row["status"], by: side(sender), isNamed: id.description == named)
     }
     let blockers = try await app.database.rows("SELECT blocker_id FROM blocks WHERE blocker_id = ANY(\(pair))")
-    for row in blockers {
-      let blocker: User.ID = try row["blocker_id"]
-      standing.blocks.insert(side(blocker))
-    }
-    return standing.settled
+    standing.blocks = Set(try blockers.map { side(try $0["blocker_id"]) })
+    return standing
   }
 
   private func stamps() async throws -> [Side: Stamps] {
@@ -301,12 +293,8 @@ private struct Stage: Sendable {
     for side in Side.allCases {
       if start.areFriends != end.areFriends { expectMoved(.friends, of: side) }
       if shownBefore.contains(side) != shownAfter.contains(side) { expectMoved(.blocks, of: side) }
-      let (sent, gotten) = (
-        [start, end].map { $0.requests.filter { $0.status == "pending" && $0.sender == side } },
-        [start, end].map { $0.requests.filter { $0.status == "pending" && $0.sender != side } }
-      )
-      if sent[0] != sent[1] { expectMoved(.sentFriendRequests, of: side) }
-      if gotten[0] != gotten[1] { expectMoved(.friendRequests, of: side) }
+      if start.pending(from: side) != end.pending(from: side) { expectMoved(.sentFriendRequests, of: side) }
+      if start.pending(from: side.other) != end.pending(from: side.other) { expectMoved(.friendRequests, of: side) }
     }
   }
 }

@@ -55,7 +55,7 @@ extension Model {
 
   /// The invitations to live events, newest first.
   func invitationList(of person: Int) -> [String] {
-    invitations.reversed().filter { $0.guest == person && !events[$0.event].isArchived }.map {
+    invitations.reversed().filter { $0.guest == .user(person) && !events[$0.event].isArchived }.map {
       line(line(of: $0.event, for: person), $0.status)
     }
   }
@@ -67,19 +67,16 @@ extension Model {
 
   func guestList(of event: Int, for person: Int) -> [String]? {
     guard canSee(event, person) else { return nil }
-    let isPending = invitation(of: person, to: event).map { invitations[$0].status == "pending" } ?? false
-    return invitations.filter { guest in
+    let isPending = invitation(of: .user(person), to: event).map { invitations[$0].status == "pending" } ?? false
+    let isHost = events[event].hosts.contains(person)
+    let shown = invitations.filter { guest in
       guest.event == event && !isHidden(guest.guest, from: person)
         // Only hosts see guests who wait for approval, who see only themselves.
-        && (guest.guest == person
-          || !isPending && (guest.status != "pending" || events[event].hosts.contains(person)))
-    }.map { guest in
-      guard guest.guest < Self.firstVisitor else {
-        let visitor = visitors[guest.guest - Self.firstVisitor]
-        return line(visitor.id, nil, visitor.name, guest.status, String(guest.plusOnes))
-      }
-      let person = people[guest.guest]
-      return line(person.id, name(guest.guest), person.displayName, guest.status, String(guest.plusOnes))
+        && (guest.guest == .user(person) || !isPending && (isHost || guest.status != "pending"))
+    }
+    return shown.map { guest in
+      let user = guest.guest.user.map(name)
+      return line(id(of: guest.guest), user, name(of: guest.guest), guest.status, String(guest.plusOnes))
     }.sorted()
   }
 
@@ -113,10 +110,10 @@ extension Model {
     let shown = events[event]
     let plan = shown.plan
     let hosts = shown.hosts.filter { !people[$0].isGone && !isHidden($0, from: person) }
-    let creator = hosts.first == shown.host ? name(shown.host) : nil
-    let invitation = self.invitation(of: person, to: event).map { invitations[$0] }
+    let creator = hosts.first == shown.creator ? name(shown.creator) : nil
+    let invitation = invitation(of: .user(person), to: event).map { invitations[$0] }
     let mine = invitation?.status
-    let role = shown.host == person ? "creator" : "host"
+    let role = shown.creator == person ? "creator" : "host"
     // The counts include hidden guests.
     let counts = Listing.states.map { state in
       String(invitations.filter { $0.event == event && $0.status == state }.map(\.places).reduce(0, +))

@@ -15,8 +15,8 @@ extension ModelWorld {
   /// - Returns: the link, if there is one.
   private mutating func createLink(to event: Int, by me: Int, maxPlusOnes: Int, approval: Bool) async throws -> Int? {
     let response = try await call(
-      .createLink, by: me, ["event": model.events[event].id],
-      #"{"kind": "answer", "maxPlusOnes": \#(maxPlusOnes), "approval": \#(approval)}"#)
+      .createLink, by: me, of: .event(event),
+      body: [("kind", "answer"), ("maxPlusOnes", maxPlusOnes), ("approval", approval)])
     // An event has at most 20 links.
     if response.problem == "too-many-links" { return nil }
     try judge(response, model.mayCreateLink(to: event, by: me))
@@ -33,8 +33,7 @@ extension ModelWorld {
     guard let link = someLink() else { return nil }
     let event = model.links[link].event
     let me = someHost(of: event)
-    let response = try await call(
-      .revokeLink, by: me, ["event": model.events[event].id, "link": model.links[link].id])
+    let response = try await call(.revokeLink, by: me, of: .event(event), .link(link))
     try judge(response, model.revoke(link, by: me))
     return event
   }
@@ -42,7 +41,7 @@ extension ModelWorld {
   mutating func join() async throws -> Int? {
     guard let link = someLink() else { return nil }
     let me = liveUser()
-    let response = try await call(.join, by: me, ["linkToken": model.links[link].token])
+    let response = try await call(.join, by: me, of: .link(link))
     try judge(response, model.join(link, by: me))
     return model.links[link].event
   }
@@ -50,10 +49,10 @@ extension ModelWorld {
   mutating func visit() async throws -> Int? {
     guard let link = someLink() else { return nil }
     // Often of a guest, whose answer and the visitor's are then merged.
-    let owner = chance(0.5) ? pick(model.guests(of: model.links[link].event)) ?? liveUser() : liveUser()
+    let owner = chance(0.5) ? pick(model.invitees(of: model.links[link].event)) ?? liveUser() : liveUser()
     let email = chance(0.8) && !model.people[owner].isGone ? model.people[owner].email : nil
     // At once, because many visitors are gone before their turn comes.
-    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    let status = someAnswer()
     if try await visit(link, status, plusOnes: roll(0..<4), email: email), email != nil, chance(0.5) {
       try await confirm(model.visitors.count - 1, isMailed: true)
     }
@@ -67,10 +66,10 @@ extension ModelWorld {
     while found == nil {
       guard let event = try await create(), !model.events[event].plan.isOver, !model.events[event].plan.isPastAnswers
       else { continue }
-      found = model.guests(of: event).first.map { (event, $0) }
+      found = model.invitees(of: event).first.map { (event, $0) }
     }
     guard let (event, guest) = found else { return }
-    let link = try await createLink(to: event, by: model.events[event].host, maxPlusOnes: 1, approval: false)
+    let link = try await createLink(to: event, by: model.events[event].creator, maxPlusOnes: 1, approval: false)
     for (status, plusOnes) in [("going", 0), ("maybe", 1)] {
       guard let link, try await visit(link, status, plusOnes: plusOnes, email: model.people[guest].email) else {
         throw violation("the guest's visit is refused")
@@ -104,18 +103,18 @@ extension ModelWorld {
 
   mutating func revisit() async throws -> Int? {
     guard let visitor = someVisitor() else { return nil }
-    let status = ["going", "going", "maybe", "declined"][roll(0..<4)]
+    let status = someAnswer()
     let plusOnes: Int? = chance(0.4) ? nil : roll(0..<4)
     var fields = ["do": "answer", "answer": status]
     if let plusOnes { fields["plusOnes"] = "\(plusOnes)" }
     try await act(.revisit, visitor, fields) { $0.revisit(visitor, status, plusOnes: plusOnes) }
-    return model.links[model.visitors[visitor].link].event
+    return event(of: visitor)
   }
 
   mutating func eraseVisit() async throws -> Int? {
     guard let visitor = someVisitor() else { return nil }
     try await act(.eraseVisit, visitor, ["do": "erase"]) { $0.erase(visitor) }
-    return model.links[model.visitors[visitor].link].event
+    return event(of: visitor)
   }
 
   mutating func confirm() async throws -> Int? {
@@ -125,7 +124,7 @@ extension ModelWorld {
     }
     guard let visitor = chance(0.9) ? pick(asked) : someVisitor() else { return nil }
     try await confirm(visitor, isMailed: chance(0.9))
-    return model.links[model.visitors[visitor].link].event
+    return event(of: visitor)
   }
 
   /// - Parameter isMailed: whether to open the page with the link in the mail, if there is one. The visitor's own link
@@ -136,17 +135,6 @@ extension ModelWorld {
     let mailed = try row.flatMap { app.dependencies.visitorTokens.mailed(to: try Visitor(row: $0)) }
     let token = isMailed ? mailed : nil
     try await act(.confirm, visitor, ["do": "confirm"], at: token) { $0.confirm(visitor, isMailed: token != nil) }
-  }
-
-  mutating func verify() async throws {
-    guard let person = pick(model.present.filter { !model.people[$0].isVerified }) else { return }
-    try await verify(person)
-  }
-
-  mutating func verify(_ person: Int) async throws {
-    let response = try await call(
-      .verify, by: person, [:], #"{"token": "\#(verifyTokens[person])"}"#)
-    try judge(response, model.verify(person))
   }
 
   /// The steps of a worker.
@@ -175,11 +163,12 @@ extension ModelWorld {
     let event = invitation.event
     let me = someHost(of: event)
     guard !model.isHidden(invitation.guest, from: me) else { return nil }
-    let response = try await call(
-      .approve, by: me, ["event": model.events[event].id, "invitee": model.id(of: invitation.guest)])
+    let response = try await call(.approve, by: me, of: .event(event), .guest(invitation.guest))
     try judge(response, model.approve(invitation.guest, at: event, by: me))
     return event
   }
+
+  func event(of visitor: Int) -> Int { model.links[model.visitors[visitor].link].event }
 
   private mutating func someLink() -> Int? {
     let open = model.links.indices.filter {
