@@ -8,11 +8,14 @@ import TestSupport
 
 /// Every route with all kinds of bad input. The calls follow from ``Act/table``.
 @Suite struct BadInputTests {
+  private typealias Scene = BadInputScene
+
   @Test func `every route is in the table, and its valid requests succeed`() async throws {
     try await Scene.play { scene in
       #expect(
         scene.app.routes.symmetricDifference(scene.calls.map { "\($0.method) \($0.template)" })
           == Set(Scene.forms.map { "POST \($0)" }))
+      #expect(Set(WrongBodies.table.keys).subtracting(scene.calls.map(\.act.name)) == [])
       for call in scene.calls {
         let response = try await scene.send(call)
         #expect((200..<300).contains(response.status), "\(call): \(response.status) \(response.body)")
@@ -30,86 +33,77 @@ import TestSupport
       #"{"a": "#.repeated(33) + "1" + "}".repeated(33), #"{"a": "# + "[".repeated(32) + "1" + "]".repeated(32) + "}",
       "[".repeated(60_000),
     ]
-    try await Scene.play { scene in
-      for call in scene.calls where call.takesJSON {
-        for body in malformed {
-          try await scene.send(call, body: body)
-            .expectProblem(400, "malformed-body", "\(call) with \(body.prefix(80))")
-        }
-        let notUTF8 = try await scene.app.sendRaw(
-          call.method, call.path, body: Array(#"{"a": ""#.utf8) + [0xc3, 0x28] + Array(#""}"#.utf8), token: call.token)
-        notUTF8.expectProblem(400, "malformed-body", "\(call) with bytes that are not UTF-8")
-        guard !call.bodyIsOptional else { continue }
-        try await scene.app.send(call.method, call.path, token: call.token)
-          .expectProblem(400, "malformed-body", "\(call) without a body")
+    try await Scene.each(\.takesJSON) { scene, call in
+      for body in malformed {
+        try await scene.send(call, body: body)
+          .expectProblem(400, "malformed-body", "\(call) with \(body.prefix(80))")
       }
+      let notUTF8 = try await scene.app.sendRaw(
+        call.method, call.path, body: Array(#"{"a": ""#.utf8) + [0xc3, 0x28] + Array(#""}"#.utf8), token: call.token)
+      notUTF8.expectProblem(400, "malformed-body", "\(call) with bytes that are not UTF-8")
+      if call.bodyIsOptional { return }
+      try await scene.app.send(call.method, call.path, token: call.token)
+        .expectProblem(400, "malformed-body", "\(call) without a body")
     }
   }
 
   @Test func `every field that breaks a rule is named`() async throws {
-    try await Scene.play { scene in
-      for call in scene.calls {
-        #expect(!call.takesJSON || !call.wrong.isEmpty, "\(call)")
-        for (body, fields) in call.wrong {
-          let response = try await scene.send(call, body: body)
-          response.expectProblem(422, "invalid-fields", "\(call) with \(body)")
-          #expect(Set(response.badFields) == fields, "\(call) with \(body)")
-        }
+    try await Scene.each { scene, call in
+      #expect(!call.takesJSON || !call.wrong.isEmpty, "\(call)")
+      for (body, fields) in call.wrong {
+        let response = try await scene.send(call, body: body)
+        response.expectProblem(422, "invalid-fields", "\(call) with \(body)")
+        #expect(Set(response.badFields) == fields, "\(call) with \(body)")
       }
     }
   }
 
   @Test func `text that almost matches a rule is refused quickly`() async throws {
-    try await Scene.play { scene in
-      let texts = [
-        "a".repeated(16) + "!", "Europe/" + "a".repeated(16) + "!", "a-".repeated(9) + "!", "a_a".repeated(6) + "/",
-        "a@" + ".".repeated(60) + "@", "a@" + "a.".repeated(60) + " ",
-      ]
-      for call in scene.calls where call.takesJSON {
-        for text in texts {
-          let fields = ["username", "email", "login", "refreshToken", "startTime", "timeZone", "title", "status"]
-          let body = fields.map { "\"\($0)\": \"\(text)\"" }.joined(separator: ",")
-          let start = ContinuousClock.now
-          _ = try await scene.send(call, body: "{\(body)}")
-          #expect(ContinuousClock.now - start < .seconds(2), "\(call) with \(text)")
-        }
+    let texts = [
+      "a".repeated(16) + "!", "Europe/" + "a".repeated(16) + "!", "a-".repeated(9) + "!", "a_a".repeated(6) + "/",
+      "a@" + ".".repeated(60) + "@", "a@" + "a.".repeated(60) + " ",
+    ]
+    let fields = ["username", "email", "login", "refreshToken", "startTime", "timeZone", "title", "status"]
+    try await Scene.each(\.takesJSON) { scene, call in
+      for text in texts {
+        let start = ContinuousClock.now
+        _ = try await scene.send(call, body: json(fields.map { ($0, text) }))
+        #expect(ContinuousClock.now - start < .seconds(2), "\(call) with \(text)")
       }
     }
   }
 
   @Test func `a body of more than 64 KiB is refused, with or without a Content-Length`() async throws {
-    try await Scene.play { scene in
-      for call in scene.calls where call.takesJSON {
-        for length in [65_537, 300_000] {
-          let body = [UInt8](repeating: 0x20, count: length)
-          try await scene.app.sendRaw(call.method, call.path, body: body, token: call.token)
-            .expectProblem(413, "body-too-large", "\(call) with \(length) bytes")
+    try await Scene.each(\.takesJSON) { scene, call in
+      for length in [65_537, 300_000] {
+        let body = [UInt8](repeating: 0x20, count: length)
+        try await scene.app.sendRaw(call.method, call.path, body: body, token: call.token)
+          .expectProblem(413, "body-too-large", "\(call) with \(length) bytes")
 
-          let connection = try await RawConnection(to: scene.app)
-          try await connection.send(
-            """
-            \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
-            Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n
-            """)
-          async let sent = connection.send("1000\r\n" + " ".repeated(4096) + "\r\n", times: length / 4096 + 1)
-          try await connection.response().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
-          _ = try? await sent
-        }
-        // The server does not wait for a body that it refuses.
         let connection = try await RawConnection(to: scene.app)
         try await connection.send(
           """
           \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
-          Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n
+          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n
           """)
-        try await connection.response().expectProblem(413, "body-too-large", "\(call) with a gigabyte announced")
+        async let sent = connection.send("1000\r\n" + " ".repeated(4096) + "\r\n", times: length / 4096 + 1)
+        try await connection.response().expectProblem(413, "body-too-large", "\(call) with \(length) bytes in chunks")
+        _ = try? await sent
       }
+      // The server does not wait for a body that it refuses.
+      let connection = try await RawConnection(to: scene.app)
+      try await connection.send(
+        """
+        \(call.method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r
+        Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n
+        """)
+      try await connection.response().expectProblem(413, "body-too-large", "\(call) with a gigabyte announced")
     }
   }
 
   @Test func `a body of 64 KiB is accepted`() async throws {
     try await Scene.play { scene in
-      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
+      let login = try scene.call("login")
       let body = try #require(login.body)
       let response = try await scene.send(login, body: body + " ".repeated(65_536 - body.utf8.count))
       #expect(response.status == 200, "\(response.body)")
@@ -117,20 +111,22 @@ import TestSupport
   }
 
   @Test func `the content type of a body, if any, must be JSON`() async throws {
+    let foreign = [
+      "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", "*/*", "",
+    ]
+    let ours = [
+      "application/json", "Application/JSON; charset=utf-8", "application/json;charset=UTF-8",
+      "application/merge-patch+json",
+    ]
     try await Scene.play { scene in
       for call in scene.calls where call.takesJSON {
-        for type in [
-          "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", "*/*", "",
-        ] {
+        for type in foreign {
           try await scene.send(call, headers: [("Content-Type", type)])
             .expectProblem(415, "unsupported-media-type", "\(call) as \(type)")
         }
       }
-      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
-      for type in [
-        "application/json", "Application/JSON; charset=utf-8", "application/json;charset=UTF-8",
-        "application/merge-patch+json",
-      ] {
+      let login = try scene.call("login")
+      for type in ours {
         #expect(try await scene.send(login, headers: [("Content-Type", type)]).status == 200, "\(type)")
       }
     }
@@ -171,7 +167,7 @@ import TestSupport
         let path = form.replacing("{token}", with: "x")
         try await check("POST", path, nil, "name=Zoe&answer=going", "application/x-www-form-urlencoded")
       }
-      let picture = try #require(scene.calls.first { $0.template.hasSuffix("me/picture") && $0.method == "PUT" })
+      let picture = try scene.call("putPicture")
       try await scene.app.sendRaw(
         "PUT", picture.path, body: [0x1f, 0x8b], type: "image/png", headers: [("Content-Encoding", "gzip")],
         token: picture.token
@@ -187,7 +183,7 @@ import TestSupport
           call, body: "\u{feff}" + body, headers: [("Content-Type", "application/json; charset=UTF-8")])
         #expect((200..<300).contains(response.status), "\(call): \(response.body)")
       }
-      let login = try #require(scene.calls.first { $0.template.hasSuffix("login") })
+      let login = try scene.call("login")
       for (name, value) in [("Content-Encoding", "identity"), ("Content-Type", "application/json; charset=us-ascii")] {
         #expect(try await scene.send(login, headers: [(name, value)]).status == 200, "\(value)")
       }
@@ -197,47 +193,46 @@ import TestSupport
   // MARK: Ids
 
   @Test func `unknown ids, malformed ids and ids of other users' things get the same response`() async throws {
+    let malformed = [
+      "x", "0", "null", "-1", "%20", "%00", "%ff", "%2e%2e", UUID().uuidString.lowercased() + "0", "a".repeated(2000),
+    ]
     try await Scene.play { scene in
       let eve = try await scene.app.signUp("eve")
       for call in scene.calls where call.template.contains("{id}") {
         let unknown = try await scene.send(call, path: call.path(id: UUID().uuidString))
         #expect(unknown.problem?.hasSuffix("-not-found") == true, "\(call)")
         unknown.expectProblem(404, unknown.problem ?? "", "\(call)")
-        let noID = [
-          "x", "0", "null", "-1", "%20", "%00", "%ff", "%2e%2e", UUID().uuidString.lowercased() + "0",
-          "a".repeated(2000),
-        ]
-        for id in [UUID().uuidString.lowercased(), User.ID.new().description] + noID {
+        func expectTheSame(_ response: APIResponse, _ what: String) {
+          let isTheSame = response.status == 404 && response.withoutRequestID == unknown.withoutRequestID
+          #expect(isTheSame, "\(call) \(what): \(response.body)")
+        }
+        for id in [UUID().uuidString.lowercased(), User.ID.new().description] + malformed {
           let response = try await scene.app.sendRaw(
             call.method, call.path(id: id), body: call.body.map { Array($0.utf8) }, token: call.token)
-          #expect(
-            response.status == 404 && response.withoutRequestID == unknown.withoutRequestID,
-            "\(call) with \(id.prefix(80)): \(response.body)")
+          expectTheSame(response, "with \(id.prefix(80))")
         }
         if call.isForAll { continue }
-        let foreign = try await scene.send(call, token: eve.accessToken)
-        #expect(
-          foreign.status == 404 && foreign.withoutRequestID == unknown.withoutRequestID,
-          "\(call) by a stranger: \(foreign.body)")
-        // The id of a different kind of thing.
-        let other = try await scene.send(call, path: call.path(id: scene.ana.id))
-        #expect(
-          other.status == 404 && other.withoutRequestID == unknown.withoutRequestID,
-          "\(call) with a user's id: \(other.body)")
+        expectTheSame(try await scene.send(call, token: eve.accessToken), "by a stranger")
+        expectTheSame(try await scene.send(call, path: call.path(id: scene.ana.id)), "with a user's id")
       }
+    }
+  }
+
+  @Test func `a user who does not exist cannot be told from a hidden one`() async throws {
+    try await Scene.play { scene in
+      let others = [UUID().uuidString, scene.event, scene.request]
       for (method, path) in [("DELETE", "friends"), ("PUT", "blocks"), ("DELETE", "blocks")] {
         for id in ["x", "null", "me", "%00"] {
           let response = try await scene.ana.send(method, "\(path)/\(id)")
           response.expectProblem(404, "user-not-found", "\(method) of \(path)/\(id)")
         }
-        for id in [UUID().uuidString, scene.event, scene.request] {
+        for id in others {
           let response = try await scene.ana.send(method, "\(path)/\(id)")
-          // Otherwise callers could tell a hidden user from one who does not exist.
           #expect(response.status == (path == "blocks" ? 204 : 404), "\(method) of \(path)/\(id)")
         }
       }
-      for receiver in [UUID().uuidString, scene.event, scene.request] {
-        let response = try await scene.ana.send("POST", "friend-requests", #"{"receiverId": "\#(receiver)"}"#)
+      for receiver in others {
+        let response = try await scene.ana.send("POST", "friend-requests", json([("receiverId", receiver)]))
         response.expectProblem(404, "user-not-found", "a request to \(receiver)")
       }
     }
@@ -270,14 +265,12 @@ import TestSupport
   // MARK: Tokens
 
   @Test func `a route that needs a token says so`() async throws {
-    try await Scene.play { scene in
-      for call in scene.calls where call.token != nil {
-        for header in [nil, "Basic YW5hOmhvcnNl", "Bearer", "Bearer ", "Token x", ""] {
-          let response = try await scene.app.send(
-            call.method, call.path, body: call.body, headers: header.map { [("Authorization", $0)] } ?? [])
-          response.expectProblem(401, "no-token", "\(call) with \(header ?? "nothing")")
-          #expect(response.header("WWW-Authenticate") == "Bearer", "\(call) with \(header ?? "nothing")")
-        }
+    try await Scene.each({ $0.token != nil }) { scene, call in
+      for header in [nil, "Basic YW5hOmhvcnNl", "Bearer", "Bearer ", "Token x", ""] {
+        let response = try await scene.app.send(
+          call.method, call.path, body: call.body, headers: header.map { [("Authorization", $0)] } ?? [])
+        response.expectProblem(401, "no-token", "\(call) with \(header ?? "nothing")")
+        #expect(response.header("WWW-Authenticate") == "Bearer", "\(call) with \(header ?? "nothing")")
       }
     }
   }
@@ -382,24 +375,22 @@ import TestSupport
       "/api/v1/invitations": "&status=going", "/api/v1/notifications": "&unread=true",
     ]
     let times: [Int64] = [.min + 1, -62_135_596_800_000_000, 0, 253_402_300_799_999_999, .max]
-    try await Scene.play { scene in
-      for call in scene.calls where call.isList {
-        for query in ["", filters[call.path]].compactMap({ $0 }) {
-          var accepted: Set<ListName> = []
-          for list in lists {
-            for (time, stamp) in times.map({ ($0, 0) }) + times.map({ (0, $0) }) {
-              let cursor = Cursor(
-                list: list, stamp: Timestamp(microseconds: stamp), time: Timestamp(microseconds: time), id: UUID())
-              let response = try await scene.send(call, path: "\(call.path)?cursor=\(cursor.text)\(query)")
-              #expect([200, 422].contains(response.status), "\(call), \(list), \(time), \(stamp): \(response.body)")
-              guard response.status == 200 else { continue }
-              accepted.insert(list)
-              guard let text = response.json["timestamp"].string else { continue }
-              #expect(Timestamp(rfc3339: text) != nil, "\(call), \(list), \(time), \(stamp): \(text)")
-            }
+    try await Scene.each({ $0.isList }) { scene, call in
+      for query in ["", filters[call.path]].compactMap({ $0 }) {
+        var accepted: Set<ListName> = []
+        for list in lists {
+          for (time, stamp) in times.map({ ($0, 0) }) + times.map({ (0, $0) }) {
+            let cursor = Cursor(
+              list: list, stamp: Timestamp(microseconds: stamp), time: Timestamp(microseconds: time), id: UUID())
+            let response = try await scene.send(call, path: "\(call.path)?cursor=\(cursor.text)\(query)")
+            #expect([200, 422].contains(response.status), "\(call), \(list), \(time), \(stamp): \(response.body)")
+            guard response.status == 200 else { continue }
+            accepted.insert(list)
+            guard let text = response.json["timestamp"].string else { continue }
+            #expect(Timestamp(rfc3339: text) != nil, "\(call), \(list), \(time), \(stamp): \(text)")
           }
-          #expect(accepted.count == 1, "\(call)?\(query)")
         }
+        #expect(accepted.count == 1, "\(call)?\(query)")
       }
     }
   }
@@ -407,13 +398,13 @@ import TestSupport
   // MARK: Paths and methods
 
   @Test func `unknown paths are not found`() async throws {
+    let paths = [
+      "/", "//", "/api", "/api/v1", "/api/v2/friends", "/api/v1/nope", "/API/v1/friends", "/api/v1/friends/x/y", "/%00",
+      "/api/v1/%ff", "/api/v1/%zz", "/api/v1/..", "/etc/passwd", "/api/v1/../../etc/passwd", "/api/v1/{id}", "*",
+      "/" + "a".repeated(8000), "/?" + "a=b&".repeated(2000),
+    ]
     try await Scene.play { scene in
-      for path in [
-        "/", "//", "/api", "/api/v1", "/api/v2/friends", "/api/v1/nope", "/API/v1/friends", "/api/v1/friends/x/y",
-        "/%00",
-        "/api/v1/%ff", "/api/v1/%zz", "/api/v1/..", "/etc/passwd", "/api/v1/../../etc/passwd", "/api/v1/{id}", "*",
-        "/" + "a".repeated(8000), "/?" + "a=b&".repeated(2000),
-      ] {
+      for path in paths {
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
           try await scene.app.sendRaw(method, path, token: scene.ana.accessToken)
             .expectProblem(404, "route-not-found", "\(method) \(path.prefix(80))")
@@ -423,44 +414,40 @@ import TestSupport
   }
 
   @Test func `a wrong method is refused, and the response names the allowed ones`() async throws {
-    try await Scene.play { scene in
-      for call in scene.calls {
-        let matching = scene.calls.filter { $0.matches(call.path) }
-        // A literal segment wins over a parameter.
-        let fewest = matching.map(\.parameters).min()
-        let hasForm = Scene.forms.contains(call.template)
-        let there = Set(matching.filter { $0.parameters == fewest }.map(\.method) + (hasForm ? ["POST"] : []))
-        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
-          let response = try await scene.app.sendRaw(method, call.path, token: call.token)
-          response.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
-          let allowed = response.header("Allow")?.components(separatedBy: ", ") ?? []
-          #expect(Set(allowed) == there.union(there.contains("GET") ? ["HEAD"] : []), "\(method) \(call.path)")
-        }
+    try await Scene.each { scene, call in
+      let matching = scene.calls.filter { $0.matches(call.path) }
+      // A literal segment wins over a parameter.
+      let fewest = matching.map(\.parameters).min()
+      let hasForm = Scene.forms.contains(call.template)
+      let there = Set(matching.filter { $0.parameters == fewest }.map(\.method) + (hasForm ? ["POST"] : []))
+      for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] where !there.contains(method) {
+        let response = try await scene.app.sendRaw(method, call.path, token: call.token)
+        response.expectProblem(405, "method-not-allowed", "\(method) \(call.path)")
+        let allowed = response.header("Allow")?.components(separatedBy: ", ") ?? []
+        #expect(Set(allowed) == there.union(there.contains("GET") ? ["HEAD"] : []), "\(method) \(call.path)")
       }
     }
   }
 
   @Test func `HEAD gets the response of GET, without the body`() async throws {
-    try await Scene.play { scene in
-      for call in scene.calls where call.method == "GET" {
-        let connection = try await RawConnection(to: scene.app)
-        var responses: [APIResponse] = []
-        for method in ["HEAD", "GET"] {
-          try await connection.send(
-            "\(method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r\n\r\n")
-          responses.append(try await connection.response(to: method))
-        }
-        #expect(responses.map(\.status) == [200, 200], "\(call)")
-        for name in ["Content-Type", "ETag"] {
-          #expect(responses[0].header(name) == responses[1].header(name), "\(name) of \(call)")
-        }
-        // A response that is made while it is sent has no Content-Length.
-        if responses[1].header("Transfer-Encoding") == "chunked" { continue }
-        #expect(responses[0].header("Content-Length") == responses[1].header("Content-Length"), "\(call)")
-        // A picture is no text, so that its bytes cannot be counted in one.
-        if responses[1].header("Content-Type")?.hasPrefix("image/") == true { continue }
-        #expect(responses[1].body.utf8.count == responses[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
+    try await Scene.each({ $0.method == "GET" }) { scene, call in
+      let connection = try await RawConnection(to: scene.app)
+      var responses: [APIResponse] = []
+      for method in ["HEAD", "GET"] {
+        try await connection.send(
+          "\(method) \(call.path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(call.token ?? "none")\r\n\r\n")
+        responses.append(try await connection.response(to: method))
       }
+      #expect(responses.map(\.status) == [200, 200], "\(call)")
+      for name in ["Content-Type", "ETag"] {
+        #expect(responses[0].header(name) == responses[1].header(name), "\(name) of \(call)")
+      }
+      // A response that is made while it is sent has no Content-Length.
+      if responses[1].header("Transfer-Encoding") == "chunked" { return }
+      #expect(responses[0].header("Content-Length") == responses[1].header("Content-Length"), "\(call)")
+      // A picture is no text, so that its bytes cannot be counted in one.
+      if responses[1].header("Content-Type")?.hasPrefix("image/") == true { return }
+      #expect(responses[1].body.utf8.count == responses[1].header("Content-Length").flatMap { Int($0) }, "\(call)")
     }
   }
 
@@ -485,8 +472,8 @@ import TestSupport
   // MARK: Request ids
 
   @Test func `every response has a request id, which is the client's own if it is valid`() async throws {
-    let sane = ["a", "0", "abc-DEF_1.2", UUID().uuidString, "a".repeated(128)]
-    let insane = ["a".repeated(129), "a b", "a/b", "<script>", "a\"b", "a,b", "é", "{}", "a".repeated(5000), ""]
+    let valid = ["a", "0", "abc-DEF_1.2", UUID().uuidString, "a".repeated(128)]
+    let invalid = ["a".repeated(129), "a b", "a/b", "<script>", "a\"b", "a,b", "é", "{}", "a".repeated(5000), ""]
     try await Scene.play { scene in
       for call in scene.calls {
         for token in [call.token, "garbage"] {
@@ -495,13 +482,13 @@ import TestSupport
         }
       }
       for path in ["/health/live", "/nope", "/api/v1/friends?limit=0", "/api/v1/users/me"] {
-        for id in sane {
+        for id in valid {
           let response = try await scene.app.send(
             "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
           #expect(response.header("X-Request-Id") == id, "\(path)")
           if response.status >= 400 { #expect(response.json["requestId"].string == id, "\(path)") }
         }
-        for id in insane {
+        for id in invalid {
           let response = try await scene.app.send(
             "GET", path, headers: [("X-Request-Id", id)], token: scene.ana.accessToken)
           let given = try #require(response.header("X-Request-Id"))
@@ -566,536 +553,6 @@ import TestSupport
   }
 }
 
-/// Ana and Dev are friends. Ben and Cleo have sent Ana a friend request, and Ben has sent Finn one. Dev is invited to
-/// Ana's event. Hugo has no friends.
-private struct Scene: Sendable {
-  let app: TestApp
-  let ana: Phone
-  let ben: Phone
-  let dev: Phone
-  let finn: Phone
-  let hugo: Phone
-  /// Ends her session. She has another one.
-  let gina: Phone
-  let ginasOther: Session.ID
-  /// The last part of the URL of Dev's picture.
-  let picture: String
-  /// The last part of the URL of Dev's calendar feed.
-  let calendar: String
-  /// The tokens that were mailed to Vera, to Uma's former address, and to Cleo.
-  let verifyToken: String
-  let undoToken: String
-  let resetToken: String
-  /// The token that was mailed to Iris with a code.
-  let codeToken: String
-  /// The identity tokens of a new user and of Ana.
-  let newcomer: (apple: String, google: String)
-  let notification: String
-  let mine: (apple: String, google: String)
-  /// The friend requests of Ben and Cleo to Ana.
-  let request: String
-  let otherRequest: String
-  /// Ben's friend request to Finn.
-  let sentRequest: String
-  let event: String
-  /// Ana's links to the event.
-  let link: (id: String, token: String)
-  let otherLink: (id: String, token: String)
-  /// A visitor of the event.
-  let visit: Visit
-  /// The last part of the URL of the visitor's calendar.
-  let visitorCalendar: String
-  /// Dev's device.
-  let device: String
-  /// Offers to Ben to host Dev's events.
-  let offers: [String]
-
-  /// - Parameter body: must leave the service ready.
-  static func play(_ body: @escaping @Sendable (Scene) async throws -> Void) async throws {
-    let environment = [
-      "MUSTER_THROTTLING": "off", "MUSTER_APPLE_APP_IDS": "ABCDE12345.com.example.app",
-      "MUSTER_ANDROID_PACKAGE": "com.example.app",
-      "MUSTER_ANDROID_FINGERPRINTS": Array(repeating: "A1", count: 32).joined(separator: ":"),
-    ]
-    try await TestApp.runWithProviders(environment) { app, identity in
-      let (ana, dev) = try await app.friends("ana", "dev")
-      let ben = try await app.signUp("ben")
-      let uma = try await app.signUp("uma")
-      try await app.takeMails()
-      try await app.database.execute("UPDATE users SET email_verified_at = now() WHERE id = \(uma.userID)")
-      try await uma.editProfile(#"{"email": "new@example.com", "currentPassword": "\#(uma.password)"}"#)
-      _ = try await uma.verify(try await app.takeToken("mail-verify-email"))
-      let undoToken = try await app.takeToken("mail-email-changed")
-      _ = try await app.signUp("vera", isVerified: false)
-      let verifyToken = try await app.takeToken("mail-verify-email")
-      let cleo = try await app.signUp("cleo")
-      _ = try await app.askForReset("cleo@example.com")
-      let resetToken = try await app.takeToken("mail-reset-password")
-      _ = try await app.signUp("iris")
-      let codeToken = try await app.takeCode(of: "iris@example.com").token
-      let gina = try await app.signUp("gina")
-      let ginasOther = try await gina.signInAgain().session
-      let finn = try await app.signUp("finn")
-      let event: String = try #require(try await ana.createEvent(inviting: [dev])["id"].string)
-      let link = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
-      let otherLink = try await ana.createLink(to: event, #"{"kind": "answer"}"#)
-      let visit = try await app.visit(otherLink.token)
-      let page = try await visit.page().body
-      let visitorCalendar = try #require(page.firstMatch(of: /calendars\/visitors\/([A-Za-z0-9_-]+\.ics)/)?.1)
-      try await app.befriend(dev, ben)
-      var offers: [String] = []
-      for title in ["One", "Two"] {
-        let hosted = try await dev.createEvent(title)["id"].string ?? ""
-        offers.append(try await dev.offerHost(ben, to: hosted))
-      }
-      try await body(
-        Scene(
-          app: app, ana: ana, ben: ben, dev: dev, finn: finn,
-          hugo: try await app.signUp("hugo"), gina: gina, ginasOther: ginasOther,
-          picture: String(try await dev.show(Sample.ascii(Sample.webpText)).suffix(24)),
-          calendar: String(try await dev.makeCalendarLink().dropFirst("/calendars/".count)), verifyToken: verifyToken,
-          undoToken: undoToken, resetToken: resetToken, codeToken: codeToken,
-          newcomer: (try identity.token(.apple, "newcomer"), try identity.token(.google, "newcomer")),
-          notification: try identity.notification("consent-revoked", of: "unknown"),
-          mine: (try identity.token(.apple, "ana"), try identity.token(.google, "ana")),
-          request: try await ben.sendFriendRequest(to: ana), otherRequest: try await cleo.sendFriendRequest(to: ana),
-          sentRequest: try await ben.sendFriendRequest(to: finn),
-          event: event, link: link, otherLink: otherLink, visit: visit, visitorCalendar: String(visitorCalendar),
-          device: try #require(try await dev.register(token: "dev").json["id"].string), offers: offers))
-      try await app.takeNotifications()
-      #expect(try await app.send("GET", "/health/ready").status == 200)
-    }
-  }
-
-  /// Sends a call of the table. Arguments replace its values.
-  func send(
-    _ call: Call, path: String? = nil, body: String? = nil, headers: [(String, String)] = [], token: String? = nil
-  ) async throws -> APIResponse {
-    try await app.send(
-      call.method, path ?? call.path, body: body ?? call.body, headers: headers, token: token ?? call.token)
-  }
-
-  /// A call of each act that takes JSON or no body, in an order in which all succeed.
-  var calls: [Call] {
-    var known: Set<String> = []
-    return Act.all.filter { !Self.forms.contains($0.template) || $0.isRead }.filter { known.insert($0.name).inserted }
-      .map { act in
-        let actor = actor(of: act)
-        return Call(
-          act, by: act.needsToken ? actor : nil, naming: things(of: act), body: body(of: act, by: actor),
-          wrong: wrong(act))
-      }
-  }
-
-  private func actor(of act: Act) -> Phone {
-    switch act.name {
-    case "endSession", "logOut": gina
-    case "changePassword": finn
-    case "deleteMe": hugo
-    case "cancelFriendRequest", "endFriendship", "block", "unblock": ben
-    case "listProposals", "acceptProposal", "declineProposal": ben
-    case "listInvitations", "answerInvitation", "joinByLink", "removeDevice": dev
-    default: ana
-    }
-  }
-
-  /// The objects in the act's path.
-  private func things(of act: Act) -> [String: String] {
-    var things = [
-      "event": event, "link": link.id, "linkToken": link.token, "request": request, "sentRequest": sentRequest,
-      "session": ginasOther.description, "proposal": offers[0], "device": device, "invitee": dev.id, "user": ana.id,
-      "picture": picture, "calendar": calendar, "visit": visit.token, "visitorCalendar": visitorCalendar,
-      "mailToken": verifyToken,
-      "optOut": app.dependencies.mailGate.optOuts.keys.optOutToken(of: Mailbox("zoe@x.org")) ?? "",
-    ]
-    switch act.name {
-    case "getUser": things["user"] = ben.id
-    case "endFriendship": things["user"] = finn.id
-    case "block", "unblock": things["user"] = gina.id
-    case "declineFriendRequest": things["request"] = otherRequest
-    case "declineProposal": things["proposal"] = offers[1]
-    case "getSharePage", "getReportPage": things["linkToken"] = otherLink.token
-    case "getUndoingPage": things["mailToken"] = undoToken
-    default: break
-    }
-    return things
-  }
-
-  private func body(of act: Act, by actor: Phone) -> String? {
-    if act.name == "putPicture" { return Sample.webpText }
-    return act.body { word in
-      switch word {
-      case "other": ["createEvent", "inviteToEvent"].contains(act.name) ? dev.id : finn.id
-      case "me": actor.username
-      case "password": actor.password
-      case "refreshToken": actor.refreshToken
-      case "verifyToken": verifyToken
-      case "undoToken": undoToken
-      case "resetToken": resetToken
-      case "codeToken": codeToken
-      case "appleToken": mine.apple
-      case "googleToken": mine.google
-      case "newAppleToken": newcomer.apple
-      case "newGoogleToken": newcomer.google
-      case "appleNotification": notification
-      default: "nina"
-      }
-    }
-  }
-
-  /// These take no JSON: see VisitorFormTests, VisitorReportTests, VisitorPageTests and ProvingTests.
-  static let forms = [
-    "/e/{token}", "/e/{token}/report", "/g/{token}", "/g/{token}/unsubscribe", "/verify/{token}", "/undo/{token}",
-    "/m/{token}",
-  ]
-
-  /// Invalid bodies, and the fields that the response must name.
-  private func wrong(_ act: Act) -> [(body: String, fields: Set<String>)] {
-    switch act.name {
-    case "changePassword":
-      [
-        ("{}", ["currentPassword", "newPassword"]),
-        (#"{"currentPassword": 5, "newPassword": "short"}"#, ["currentPassword", "newPassword"]),
-        (#"{"code": "12345", "newPassword": "short"}"#, ["code", "newPassword"]),
-        (#"{"idToken": "x", "newPassword": "correct horse finn"}"#, ["currentPassword"]),
-        (#"{"currentPassword": "correct horse finn", "newPassword": "baseball"}"#, ["newPassword"]),
-        (#"{"currentPassword": "correct horse finn", "newPassword": "finn@example.com"}"#, ["newPassword"]),
-      ]
-    case "linkApple":
-      wrongLinks
-    case "linkGoogle":
-      wrongLinks
-    case "unlinkApple":
-      [("{}", ["currentPassword"]), (#"{"currentPassword": 5}"#, ["currentPassword"])]
-    case "unlinkGoogle":
-      [("{}", ["currentPassword"]), (#"{"currentIdToken": "", "code": 5}"#, ["currentIdToken", "code"])]
-    case "editMe":
-      [
-        (
-          #"{"username": null, "displayName": "", "bio": 5, "email": "unknown"}"#,
-          ["username", "displayName", "bio", "email", "currentPassword"]
-        ),
-        (#"{"username": "a b", "bio": "\#("a".repeated(501))"}"#, ["username", "bio"]),
-        (#"{"email": "ana@example.org", "idToken": [], "nonce": 5}"#, ["idToken", "nonce"]),
-        (#"{"email": "ana@example.org", "code": "12345x"}"#, ["code"]),
-      ]
-    case "deleteMe":
-      [
-        ("{}", ["password"]), (#"{"password": null, "nonce": "x"}"#, ["password"]),
-        (#"{"password": 5, "idToken": {}}"#, ["password", "idToken"]), (#"{"code": "１２３４５６"}"#, ["code"]),
-      ]
-    case "sendFriendRequest":
-      [
-        ("{}", ["receiverId"]), (#"{"receiverId": null}"#, ["receiverId"]), (#"{"receiverId": 5}"#, ["receiverId"]),
-        (#"{"receiverId": "x"}"#, ["receiverId"]), (#"{"receiverId": ["\#(finn.id)"]}"#, ["receiverId"]),
-        (#"{"receiverId": "\#(ana.id)"}"#, ["receiverId"]),
-      ]
-    case "report":
-      [
-        ("{}", ["userId", "eventId", "guestId", "reason"]),
-        (#"{"userId": "\#(finn.id)", "eventId": "\#(event)", "reason": "spam"}"#, ["userId", "eventId"]),
-        (#"{"userId": 5, "reason": "rude", "text": 5}"#, ["userId", "reason", "text"]),
-        (
-          #"{"eventId": "x", "userId": null, "reason": null, "text": "\#("a".repeated(2001))"}"#,
-          ["eventId", "reason", "text"]
-        ),
-        (#"{"userId": "\#(ana.id)", "reason": "spam"}"#, ["userId"]),
-        (#"{"eventId": "\#(event)", "reason": "spam"}"#, ["eventId"]),
-      ]
-    case "createEvent":
-      wrongEvents
-    case "editEvent":
-      [
-        (
-          #"{"title": null, "note": 1, "startTime": null, "endTime": "x", "timeZone": "", "location": 1, "url": "a", "capacity": 0}"#,
-          ["title", "note", "startTime", "endTime", "timeZone", "location", "url", "capacity"]
-        ),
-        (
-          #"{"location": {"latitude": "north"}}"#, ["location.name", "location.latitude", "location.longitude"]
-        ),
-        (#"{"endTime": "2001-01-01T00:00:00Z"}"#, ["endTime"]),
-        (#"{"startTime": "2031-01-01T00:00:00Z"}"#, ["endTime"]),
-      ]
-    case "inviteToEvent":
-      [
-        ("{}", ["userIds"]), (#"{"userIds": null}"#, ["userIds"]), (#"{"userIds": "\#(dev.id)"}"#, ["userIds"]),
-        (#"{"userIds": ["x", "\#(dev.id)", 5, null]}"#, ["userIds[0]", "userIds[2]", "userIds[3]"]),
-        (
-          #"{"userIds": ["\#(dev.id)", "\#(ben.id)", "\#(UUID().uuidString)", "\#(ana.id)"]}"#,
-          ["userIds[1]", "userIds[2]", "userIds[3]"]
-        ),
-        (
-          #"{"userIds": [\#(Array(repeating: "\"\(dev.id)\"", count: 501).joined(separator: ","))]}"#, ["userIds"]
-        ),
-      ]
-    case "answerInvitation":
-      [
-        ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "perhaps"}"#, ["status"]),
-        (#"{"status": "waitlisted"}"#, ["status"]), (#"{"status": "GOING"}"#, ["status"]),
-      ]
-    case "setAnswer":
-      [
-        ("{}", ["status"]), (#"{"status": 5}"#, ["status"]), (#"{"status": "invited"}"#, ["status"]),
-      ]
-    case "duplicateEvent":
-      [
-        ("{}", ["startTime"]),
-        (#"{"startTime": "x", "endTime": 5, "invite": "yes"}"#, ["startTime", "endTime", "invite"]),
-        (#"{"startTime": "2031-05-01T18:00:00Z", "endTime": "2031-05-01T17:00:00Z"}"#, ["endTime"]),
-      ]
-    case "createLink":
-      [
-        ("{}", ["kind"]),
-        (
-          #"{"kind": "x", "shows": 1, "expiresAt": "2001-01-01T00:00:00Z", "maxGuests": 0}"#,
-          ["kind", "shows", "expiresAt", "maxGuests"]
-        ),
-      ]
-    case "editLink":
-      [(#"{"kind": null, "maxGuests": 1.5}"#, ["kind", "maxGuests"])]
-    case "validateCache":
-      [
-        (#"{"timestamps": []}"#, ["timestamps"]), (#"{"timestamps": null}"#, ["timestamps"]),
-        (#"{"timestamps": "2026-05-01T18:00:00Z", "friends": null}"#, ["timestamps"]),
-      ]
-    case "markNotificationsRead":
-      [
-        ("{}", ["ids", "before", "all"]), (#"{"ids": null, "before": null}"#, ["ids", "before", "all"]),
-        (#"{"ids": [], "before": "2026-05-01T18:00:00Z"}"#, ["ids", "before", "all"]), (#"{"ids": 5}"#, ["ids"]),
-        (#"{"all": false}"#, ["ids", "before", "all"]),
-        (#"{"ids": ["x", "\#(ana.id)", 5]}"#, ["ids[0]", "ids[2]"]), (#"{"before": 5}"#, ["before"]),
-        (#"{"before": "1969-12-31T23:59:59Z"}"#, ["before"]), (#"{"before": "now"}"#, ["before"]),
-        (#"{"ids": [\#(Array(repeating: "\"\(ana.id)\"", count: 501).joined(separator: ","))]}"#, ["ids"]),
-      ]
-    case "setNotificationPreferences":
-      [
-        (#"{"event-updated": null, "friend-request": "no"}"#, ["event-updated", "friend-request"]),
-        (#"{"event-updated": false, "nonsense": true, "eventUpdated": 5}"#, ["nonsense", "eventUpdated"]),
-        (#"{"session-revoked": false}"#, ["session-revoked"]),
-      ]
-    case "registerDevice":
-      [
-        ("{}", ["platform", "token"]), (#"{"platform": "windows", "token": 5}"#, ["platform", "token"]),
-        (
-          #"{"platform": "log", "token": "", "environment": "test", "topic": "", "name": "", "rotateSecret": 1}"#,
-          ["token", "environment", "topic", "name", "rotateSecret"]
-        ),
-        (
-          #"{"platform": "log", "token": "a b", "environment": "sandbox", "topic": "app", "rotateSecret": true}"#,
-          ["token", "environment", "topic", "rotateSecret"]
-        ),
-        (#"{"platform": "log", "token": "a", "localizes": true}"#, ["localizes"]),
-        (#"{"platform": "webhook", "token": "https://example.com", "localizes": true}"#, ["localizes"]),
-        (#"{"platform": "android", "token": "a", "localizes": "yes"}"#, ["localizes"]),
-        (#"{"platform": "log", "token": "\#("a".repeated(1025))"}"#, ["token"]),
-        (#"{"platform": "ios", "token": "\#("g".repeated(64))", "topic": "a\r\nb"}"#, ["token", "topic"]),
-        (#"{"platform": "ios", "token": "\#("a".repeated(65))"}"#, ["token"]),
-        (#"{"platform": "android", "token": "a/b"}"#, ["token"]),
-        (#"{"platform": "webhook", "token": "http://example.com"}"#, ["token"]),
-      ]
-    case "register":
-      [
-        ("{}", ["username", "email"]),
-        (
-          #"{"username": 1, "email": [], "password": {}, "displayName": true, "device": ""}"#,
-          ["username", "email", "password", "displayName", "device"]
-        ),
-        (
-          #"{"username": "a b", "email": "unknown", "password": "short", "displayName": ""}"#,
-          ["username", "email", "password", "displayName"]
-        ),
-        (
-          #"{"username": "\#("a".repeated(31))", "email": "a@b", "password": "\#("a".repeated(257))"}"#,
-          ["username", "email", "password"]
-        ),
-      ]
-    case "login":
-      [
-        ("{}", ["login", "password"]),
-        (#"{"login": 1, "password": null, "device": []}"#, ["login", "password", "device"]),
-      ]
-    case "refresh":
-      [
-        ("{}", ["refreshToken"]), (#"{"refreshToken": 5}"#, ["refreshToken"]),
-        (#"{"refreshToken": ""}"#, ["refreshToken"]),
-      ]
-    case "requestPasswordReset":
-      [
-        ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": 5}"#, ["email"]),
-        (#"{"email": "finn"}"#, ["email"]),
-      ]
-    case "confirmPasswordReset":
-      [
-        ("{}", ["token", "newPassword"]), (#"{"token": [], "newPassword": "short"}"#, ["token", "newPassword"]),
-        (#"{"token": "x", "newPassword": "correct horse cleo"}"#, ["token"]),
-        (#"{"token": "\#(resetToken)", "newPassword": "cleo@example.com"}"#, ["newPassword"]),
-      ]
-    case "verifyEmail":
-      [
-        ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
-        (#"{"token": "\#(resetToken)"}"#, ["token"]),
-      ]
-    case "undoEmailChange":
-      [
-        ("{}", ["token"]), (#"{"token": 5}"#, ["token"]), (#"{"token": ""}"#, ["token"]),
-        (#"{"token": "\#(verifyToken)"}"#, ["token"]),
-      ]
-    case "requestCode":
-      [
-        ("{}", ["email"]), (#"{"email": null}"#, ["email"]), (#"{"email": ["finn@example.com"]}"#, ["email"]),
-        (#"{"email": "finn"}"#, ["email"]),
-      ]
-    case "confirmCode":
-      [
-        ("{}", ["email", "code"]), (#"{"token": null, "email": "finn@example.com"}"#, ["code"]),
-        (#"{"token": 5, "device": ""}"#, ["token", "device"]), (#"{"token": ""}"#, ["token"]),
-        (#"{"email": "finn", "code": 123456}"#, ["email", "code"]),
-        (#"{"email": "finn@example.com", "code": "1234567"}"#, ["code"]),
-        (#"{"email": "finn@example.com", "code": " 12345"}"#, ["code"]),
-      ]
-    case "signInWithApple":
-      wrongSignIns
-    case "signInWithGoogle":
-      wrongSignIns
-    case "notifyOfAppleAccount":
-      [
-        ("{}", ["payload"]), (#"{"payload": ""}"#, ["payload"]), (#"{"payload": {}}"#, ["payload"]),
-        (#"{"payload": "\#("a".repeated(16_385))"}"#, ["payload"]),
-      ]
-    default: []
-    }
-  }
-
-  private var wrongTokens: [(body: String, fields: Set<String>)] {
-    [
-      ("{}", ["idToken"]), (#"{"idToken": null, "nonce": null}"#, ["idToken"]),
-      (#"{"idToken": "", "nonce": "", "authorizationCode": ""}"#, ["idToken", "nonce", "authorizationCode"]),
-      (#"{"idToken": 5, "nonce": [], "authorizationCode": {}}"#, ["idToken", "nonce", "authorizationCode"]),
-      (#"{"idToken": "\#("a".repeated(16_385))"}"#, ["idToken"]),
-    ]
-  }
-
-  private var wrongLinks: [(body: String, fields: Set<String>)] {
-    wrongTokens.map { ($0.body, $0.fields.union(["currentPassword"])) } + [
-      (#"{"idToken": "x", "currentPassword": 5}"#, ["currentPassword"]),
-      (
-        #"{"idToken": "x", "currentIdToken": "", "currentNonce": ""}"#,
-        ["currentIdToken", "currentNonce"]
-      ),
-    ]
-  }
-
-  private var wrongSignIns: [(body: String, fields: Set<String>)] {
-    wrongTokens + [
-      (#"{"idToken": "x", "displayName": "a\nb", "device": true}"#, ["displayName", "device"]),
-      (#"{"displayName": "\#("a".repeated(101))"}"#, ["idToken", "displayName"]),
-    ]
-  }
-
-  private var wrongEvents: [(body: String, fields: Set<String>)] {
-    func event(_ rest: String) -> String {
-      #"{"title": "Picnic", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", \#(rest)}"#
-    }
-    return [
-      ("{}", ["title", "startTime", "timeZone"]),
-      (
-        """
-        {"title": 1, "note": 2, "startTime": 3, "endTime": 4, "timeZone": 5, "location": 6, "capacity": "7",
-         "inviteeIds": 8}
-        """,
-        ["title", "note", "startTime", "endTime", "timeZone", "location", "capacity", "inviteeIds"]
-      ),
-      (
-        """
-        {"title": " ", "note": "\("a".repeated(2001))", "startTime": "1969-12-31T23:59:59Z", "endTime": "soon",
-         "timeZone": "Europe/Atlantis", "location": {}, "capacity": 0, "inviteeIds": ["x", "\(ana.id)", 5]}
-        """,
-        [
-          "title", "note", "startTime", "endTime", "timeZone", "location.name", "capacity", "inviteeIds[0]",
-          "inviteeIds[2]",
-        ]
-      ),
-      (
-        event(#""location": {"name": 1, "latitude": 91, "longitude": "east"}"#),
-        ["location.name", "location.latitude", "location.longitude"]
-      ),
-      (
-        event(#""location": {"name": "Park", "latitude": 1e400, "longitude": -1e400}"#),
-        ["location.latitude", "location.longitude"]
-      ),
-      (event(#""location": {"name": "Park", "latitude": 52.5}"#), ["location.longitude"]),
-      (event(#""capacity": 1.5"#), ["capacity"]), (event(#""capacity": 99999999999999999999"#), ["capacity"]),
-      (event(#""endTime": "2030-05-01T18:00:00Z""#), ["endTime"]),
-      (
-        event(#""inviteeIds": ["\#(dev.id)", "\#(ben.id)", "\#(UUID().uuidString)"]"#),
-        ["inviteeIds[1]", "inviteeIds[2]"]
-      ),
-      (
-        event(#""inviteeIds": [\#(Array(repeating: "\"\(dev.id)\"", count: 501).joined(separator: ","))]"#),
-        ["inviteeIds"]
-      ),
-    ]
-  }
-}
-
-/// A valid request, and invalid bodies for it.
-private struct Call: Sendable, CustomStringConvertible {
-  private static let lists: Set = [
-    "listSessions", "listFriends", "listFriendRequests", "listBlocks", "listEvents", "listGuests", "listInvitations",
-    "listProposals", "listNotifications", "listDevices",
-  ]
-
-  let act: Act
-  /// Nil for a route that needs no token.
-  let token: String?
-  let path: String
-  private let things: [String: String]
-  let body: String?
-  /// Invalid bodies, and the fields that the response must name.
-  let wrong: [(body: String, fields: Set<String>)]
-
-  init(
-    _ act: Act, by caller: Phone?, naming things: [String: String], body: String?,
-    wrong: [(body: String, fields: Set<String>)]
-  ) {
-    self.act = act
-    token = caller?.accessToken
-    path = act.path { things[$0] ?? "" } + (act.name == "searchUsers" ? "?query=ben" : "")
-    self.things = things
-    self.body = body
-    self.wrong = wrong
-  }
-
-  var method: String { act.method }
-  /// As in the router.
-  var template: String { act.template }
-  var isList: Bool { Self.lists.contains(act.name) }
-  var bodyIsOptional: Bool { act.name == "validateCache" }
-  /// False for a picture, and for no body.
-  var takesJSON: Bool { body != nil && act.name != "putPicture" }
-  /// Whether all users get the same response for the id in the path.
-  var isForAll: Bool { act.name == "getUser" }
-
-  var description: String { "\(method) \(template)" }
-
-  /// The path with another first thing.
-  func path(id: String) -> String {
-    var isFirst = true
-    return act.path { name in
-      defer { isFirst = false }
-      return isFirst ? id : things[name] ?? ""
-    }
-  }
-
-  /// The number of parameters in the template.
-  var parameters: Int { template.split(separator: "/").count { $0.hasPrefix("{") } }
-
-  func matches(_ path: String) -> Bool {
-    let (mine, its) = (template.split(separator: "/"), path.prefix { $0 != "?" }.split(separator: "/"))
-    return mine.count == its.count && zip(mine, its).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
-  }
-}
-
 extension APIResponse {
   /// Expects a complete problem, which reveals no internals.
   fileprivate func expectProblem(
@@ -1126,5 +583,5 @@ extension APIResponse {
 }
 
 extension String {
-  fileprivate func repeated(_ count: Int) -> String { String(repeating: self, count: count) }
+  func repeated(_ count: Int) -> String { String(repeating: self, count: count) }
 }

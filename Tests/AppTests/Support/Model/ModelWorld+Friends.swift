@@ -112,8 +112,9 @@ extension ModelWorld {
     let list = try await phones[me].get("notifications?limit=100")
     let ids = list["items"].array.compactMap { $0["id"].string }
     let rows: [Int]? = chance(0.6) ? ids.indices.filter { _ in chance(0.3) } : nil
-    let body: Members = rows.map { rows in [("ids", rows.map { ids[$0] })] } ?? [("before", list["timestamp"].string)]
-    let response = try await call(.markRead, by: me, body: body)
+    let named: Members = [("ids", (rows ?? []).map { ids[$0] })]
+    let response = try await call(
+      .markRead, by: me, body: rows == nil ? [("before", list["timestamp"].string)] : named)
     let unread = model.markRead(rows, by: me)
     try judge(response, 200)
     guard response.json["unread"].int == unread else { throw violation("\(unread) are unread, not \(response.body)") }
