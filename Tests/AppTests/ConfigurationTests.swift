@@ -9,7 +9,7 @@ import Yams
 
 /// Configuration by environment variables and files.
 @Suite struct ConfigurationTests {
-  private let good = TestApp.environment("postgresql://localhost/muster")
+  private let good = Muster.environment("postgresql://localhost/muster")
 
   private func file(_ text: String) throws -> String {
     let path = FileManager.default.temporaryDirectory.appending(path: "muster-\(UUID().uuidString)").path

@@ -171,7 +171,7 @@ import Testing
     ) async throws {
       try await StandIns.with([:]) { folder in
         let name = try #require(app.databaseURL.firstMatch(of: /\/([a-z0-9_]+)\?/)?.1)
-        var environment = TestApp.environment(
+        var environment = Muster.environment(
           "postgresql://\(TestCluster.programRole):the-password-of-the-database@127.0.0.1:\(proxy.port)/\(name)")
         environment["MUSTER_MAIL_WEBHOOK_SECRET"] =
           "whsec_" + Data("the-password-of-mails-1234567".utf8).base64EncodedString()
@@ -225,7 +225,7 @@ import Testing
     @Test func `a worker and a command also forget their secrets`() async throws {
       try await TestApp.run { app in
         let worker = try await Program(
-          Program.path("muster"), ["worker"], environment: TestApp.environment(app.databaseURL))
+          Program.path("muster"), ["worker"], environment: Muster.environment(app.databaseURL))
         defer { worker.signal(SIGKILL) }
         try await worker.waitForOutput(#""message":"started""#)
         #expect(try Self.owner(of: "/proc/\(worker.pid)/environ") == 0)
@@ -256,7 +256,7 @@ import Testing
         let command = start.hasSuffix("-") ? "\(start); exec" : start
         let program = try await Program(
           "/bin/bash", ["-c", #"\#(command) '\#(Program.path("muster"))' serve --port 0"#],
-          environment: TestApp.environment(app.databaseURL))
+          environment: Muster.environment(app.databaseURL))
         defer { program.signal(SIGKILL) }
         let served = try await app.served(by: program)
         let url = try await Phone(served, "ana", id: ana.userID, accessToken: ana.accessToken).show(Sample.png())

@@ -108,7 +108,7 @@ import Testing
     try await TestApp.run { app in
       for command in [["serve", "--port", "0"], ["worker"]] {
         let program = try await Program(
-          Program.path("muster"), command, environment: TestApp.environment(app.databaseURL), in: "/tmp")
+          Program.path("muster"), command, environment: Muster.environment(app.databaseURL), in: "/tmp")
         defer { program.signal(SIGKILL) }
         try await program.waitForOutput(#""message":"started""#)
         program.signal(SIGTERM)

@@ -92,7 +92,7 @@ import TestSupport
       try await app.enqueue(subjects: 3, to: 1)
       try await app.database.execute(
         "UPDATE deliveries SET type = 'event-invited', attempts = 9, died_at = now() WHERE attempts = 0")
-      let environment = TestApp.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 }
+      let environment = Muster.environment(app.databaseURL).merging(["MUSTER_METRICS_LISTEN": "127.0.0.1:0"]) { $1 }
       let program = try await Program(Program.path("muster"), ["worker"], environment: environment)
       defer { program.signal(SIGKILL) }
       let scrape = try await Scrape(try await metricsAddress(of: program))
@@ -157,7 +157,7 @@ import TestSupport
   private func serve(_ app: TestApp, _ more: [String: String]) async throws -> Program {
     try await Program(
       Program.path("muster"), ["serve", "--port", "0"],
-      environment: TestApp.environment(app.databaseURL).merging(more) { $1 })
+      environment: Muster.environment(app.databaseURL).merging(more) { $1 })
   }
 
   private func metricsAddress(of program: Program) async throws -> String {

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -134,7 +135,7 @@ import Testing
   @Test func `two processes count together`() async throws {
     try await TestApp.run { app in
       let configuration = try await MusterConfiguration.load(
-        environment: TestApp.environment(app.databaseURL), file: nil)
+        environment: Muster.environment(app.databaseURL), file: nil)
       let other = try await Dependencies(configuration, name: "other", logger: app.dependencies.logger)
       defer { other.database.close() }
       _ = try await logIn(app)

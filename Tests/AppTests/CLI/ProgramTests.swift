@@ -15,7 +15,7 @@ import Testing
 
   @Test func `the whole story runs on two servers and two workers`() async throws {
     try await TestApp.withDatabase { databaseURL in
-      var environment = TestApp.environment(databaseURL)
+      var environment = Muster.environment(databaseURL)
       environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "30"
       let muster = Program.path("muster")
       func start(_ arguments: String...) async throws -> Program {
@@ -59,7 +59,7 @@ import Testing
       func muster(_ arguments: String...) async throws -> Program {
         // Only the owner of the tables can migrate; everything else runs as the limited role.
         let environment =
-          arguments[0] == "migrate" ? TestApp.ownersEnvironment(databaseURL) : TestApp.environment(databaseURL)
+          arguments[0] == "migrate" ? Muster.ownersEnvironment(databaseURL) : Muster.environment(databaseURL)
         let program = try await Program(installed, arguments, environment: environment, in: folder)
         #expect(try await program.exitStatus() == 0, "\(program.standardError)")
         return program
@@ -72,7 +72,7 @@ import Testing
       #expect(status.array.allSatisfy { $0["state"].string == "applied" })
       _ = try await muster("seed", "demo")
       let server = try await Program(
-        installed, ["serve", "--port", "0"], environment: TestApp.environment(databaseURL), in: folder)
+        installed, ["serve", "--port", "0"], environment: Muster.environment(databaseURL), in: folder)
       try await server.waitForOutput("listening")
       let address = try #require(server.standardError.firstMatch(of: /http:\/\/127\.0\.0\.1:\d+/)?.0)
       let document = try await Program("/usr/bin/env", ["curl", "-fs", "\(address)/openapi.yaml"])
@@ -83,7 +83,7 @@ import Testing
       _ = try await muster("worker", "--once")
       for typo in ["", "3", "zzz"] {
         let refused = try await Program(
-          installed, ["migrate", "down", "--to", typo], environment: TestApp.ownersEnvironment(databaseURL),
+          installed, ["migrate", "down", "--to", typo], environment: Muster.ownersEnvironment(databaseURL),
           in: folder)
         #expect(try await refused.exitStatus() != 0, "\(typo)")
       }
@@ -95,7 +95,7 @@ import Testing
   @Test func `the service rejects an outdated schema and names the missing migrations`() async throws {
     try await TestCluster.withDatabase { databaseURL in
       for command in ["serve", "worker"] {
-        let program = try await run(command, environment: TestApp.environment(databaseURL))
+        let program = try await run(command, environment: Muster.environment(databaseURL))
         #expect(program.standardError.contains("0001_users"))
         #expect(program.standardError.contains("muster migrate"))
         #expect(program.standardError.split(separator: "\n").count == 1)
@@ -107,7 +107,7 @@ import Testing
     func check(_ databaseURL: String, _ setting: String, _ value: String) async throws {
       for command in [["migrate"], ["migrate", "status"], ["migrate", "verify"], ["serve"], ["worker"]] {
         let program = try await Program(
-          Program.path("muster"), command, environment: TestApp.environment(databaseURL))
+          Program.path("muster"), command, environment: Muster.environment(databaseURL))
         #expect(try await program.exitStatus() != 0, "\(command)")
         #expect(program.standardError.contains("\(setting) is \(value)"), "\(command): \(program.standardError)")
         #expect(program.standardError.split(separator: "\n").count == 1, "\(command): \(program.standardError)")
@@ -136,7 +136,7 @@ import Testing
     let made = try MadeZones(version: "2099z", [:], links: ["Old/Name": "Not/Installed"])
     defer { made.remove() }
     try await TestApp.withDatabase { databaseURL in
-      var environment = TestApp.environment(databaseURL)
+      var environment = Muster.environment(databaseURL)
       environment["MUSTER_TZDIR"] = "/nowhere"
       for arguments in [["serve", "--port", "0"], ["worker", "--once"], ["seed", "demo"], ["seed", "load"]] {
         let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
@@ -159,11 +159,11 @@ import Testing
       defer { database.close() }
       try await database.execute(
         "INSERT INTO schema_migrations (version, name, checksum, breaking) VALUES ('9000', '9000_later', 'x', false)")
-      let worker = try await run("worker", "--once", environment: TestApp.environment(databaseURL))
+      let worker = try await run("worker", "--once", environment: Muster.environment(databaseURL))
       #expect(worker.standardError.contains("9000_later"))
       #expect(try await worker.exitStatus() == 0)
       try await database.execute("UPDATE schema_migrations SET breaking = true WHERE version = '9000'")
-      let refused = try await run("worker", "--once", environment: TestApp.environment(databaseURL))
+      let refused = try await run("worker", "--once", environment: Muster.environment(databaseURL))
       #expect(try await refused.exitStatus() != 0)
       #expect(refused.standardError.contains("9000_later"))
     }
@@ -191,7 +191,7 @@ import Testing
 
   @Test func `missing and malformed settings stop the program with one line that names them`() async throws {
     try await TestApp.withDatabase { databaseURL in
-      let good = TestApp.environment(databaseURL)
+      let good = Muster.environment(databaseURL)
       for (name, value) in [
         ("DATABASE_URL", ""), ("DATABASE_URL", "postgresql://m:s3c%zzret@h/x"),
         ("DATABASE_URL", "postgresql://m:s3c/ret@h/x"),

@@ -89,7 +89,7 @@ import Testing
     async throws
   {
     try await TestApp.withDatabase { databaseURL in
-      let (limited, owner) = (TestApp.environment(databaseURL), TestApp.ownersEnvironment(databaseURL))
+      let (limited, owner) = (Muster.environment(databaseURL), Muster.ownersEnvironment(databaseURL))
       let role = limited.merging(["MUSTER_DATABASE_ROLE": TestCluster.programRole]) { $1 }
       for environment in [limited, role, owner] {
         let up = try await muster("migrate", environment: environment)
@@ -145,13 +145,13 @@ import Testing
 
   @Test func `a role that does not exist, or that can do more, is named`() async throws {
     try await TestCluster.withDatabase { databaseURL in
-      let missing = TestApp.ownersEnvironment(databaseURL).merging(["MUSTER_DATABASE_ROLE": "no_such_role"]) { $1 }
+      let missing = Muster.ownersEnvironment(databaseURL).merging(["MUSTER_DATABASE_ROLE": "no_such_role"]) { $1 }
       let refused = try await muster("migrate", environment: missing)
       #expect(refused.status != 0 && refused.errors.count == 1, "\(refused)")
       #expect(refused.errors.first?.contains("there is no role no_such_role") == true, "\(refused)")
       let role = "role_\(UUID().uuidString.prefix(8).lowercased())"
       try await attempt("CREATE ROLE \(role) LOGIN; GRANT CREATE ON SCHEMA public TO \(role)", at: databaseURL)
-      let excessive = TestApp.ownersEnvironment(databaseURL).merging(["MUSTER_DATABASE_ROLE": role]) { $1 }
+      let excessive = Muster.ownersEnvironment(databaseURL).merging(["MUSTER_DATABASE_ROLE": role]) { $1 }
       let warned = try await muster("migrate", environment: excessive)
       #expect(warned.status == 0 && warned.errors.count == 1, "\(warned)")
       #expect(warned.errors.first?.contains("\(role) may create tables in the schema public") == true, "\(warned)")

@@ -59,7 +59,7 @@ import Testing
       let owner = url("muster_owner", ownerPassword, administration)
       let service = url("muster", servicePassword, administration)
 
-      var environment = TestApp.environment(service)
+      var environment = Muster.environment(service)
       environment["MUSTER_ACCESS_TOKEN_SECONDS"] = "30"
       #expect(environment["DATABASE_URL"] == service)
       func muster(_ arguments: String..., url: String) async throws -> Program {

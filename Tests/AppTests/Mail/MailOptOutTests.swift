@@ -229,7 +229,7 @@ import Testing
       #expect(try await app.submit("/m/\(token)", [:]).status == 200)
       func run(_ arguments: String...) async throws -> String {
         let program = try await Program(
-          Program.path("muster"), ["mail", "suppressed"] + arguments, environment: TestApp.environment(app.databaseURL),
+          Program.path("muster"), ["mail", "suppressed"] + arguments, environment: Muster.environment(app.databaseURL),
           in: "/tmp")
         #expect(try await program.exitStatus() == 0, "\(program.standardError)")
         return program.standardOutput.trimmingCharacters(in: .whitespacesAndNewlines)

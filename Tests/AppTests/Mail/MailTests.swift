@@ -228,7 +228,7 @@ import TestSupport
       try await TestApp.run { app in
         _ = try await app.signUp("ana")
         func work(_ more: [String: String]) async throws -> Program {
-          let environment = TestApp.environment(app.databaseURL).merging(sink.environment) { $1 }.merging(more) { $1 }
+          let environment = Muster.environment(app.databaseURL).merging(sink.environment) { $1 }.merging(more) { $1 }
           let program = try await Program(
             Program.path("muster"), ["worker", "--once"], environment: environment, in: "/tmp")
           _ = try await program.exitStatus()

@@ -321,7 +321,7 @@ import Testing
         """
       try await holdingSteps(in: app) {
         let worker = try await Program(
-          Program.path("muster"), ["worker"], environment: TestApp.environment(app.databaseURL))
+          Program.path("muster"), ["worker"], environment: Muster.environment(app.databaseURL))
         defer { worker.signal(SIGKILL) }
         try await eventually { try await app.value(waiting) == 1 }
         worker.signal(SIGKILL)

@@ -85,7 +85,7 @@ import Testing
     // Past a pooler, whose sessions may be older.
     try await TestApp.run(pastPooler: true, prepare: { try await PlanLog.begin(in: $0) }) { app in
       let configuration = try await MusterConfiguration.load(
-        for: .dev, environment: TestApp.ownersEnvironment(app.databaseURL), file: nil)
+        for: .dev, environment: Muster.ownersEnvironment(app.databaseURL), file: nil)
       try await Self.plant(in: app, configuration: configuration)
       let ana = try await app.signUp("ana")
       let friends = try await app.crowd(40, around: ana)

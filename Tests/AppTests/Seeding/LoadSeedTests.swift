@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import App
@@ -7,7 +8,7 @@ import Testing
 @Suite struct LoadSeedTests {
   private func plant(_ databaseURL: String, seed: UInt64 = 1, isForced: Bool = false) async throws {
     let configuration = try await MusterConfiguration.load(
-      environment: TestApp.ownersEnvironment(databaseURL), file: nil)
+      environment: Muster.ownersEnvironment(databaseURL), file: nil)
     let noon = try #require(Timestamp(rfc3339: "2030-05-01T12:00:00Z"))
     try await LoadSeed(users: 300, seed: seed, now: noon).plant(in: configuration, isForced: isForced) { _, _ in }
   }

@@ -375,7 +375,7 @@ import Testing
       func left() async throws -> Int { try await app.value("SELECT count(*) FROM visitors") ?? 0 }
       var random = SeededRandom(seed: 7)
       var (kills, killsBetween) = (0, 0)
-      let environment = TestApp.environment(app.databaseURL)
+      let environment = Muster.environment(app.databaseURL)
       while case let before = try await left(), before > 0 {
         let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
         defer { worker.signal(SIGKILL) }

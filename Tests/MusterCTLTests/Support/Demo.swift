@@ -23,13 +23,14 @@ struct Demo: Sendable {
       let home = FileManager.default.temporaryDirectory.appending(path: "musterctl-\(UUID().uuidString.prefix(8))")
       try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
       defer { try? FileManager.default.removeItem(at: home) }
-      let service = try await serve(databaseURL, port: 0)
-      let worker = try await Program(Program.path("muster"), ["worker"], environment: environment(databaseURL))
+      let service = try await Muster.serve(environment: Muster.environment(databaseURL))
+      let worker = try await Program(Program.path("muster"), ["worker"], environment: Muster.environment(databaseURL))
       defer {
         service.signal(SIGKILL)
         worker.signal(SIGKILL)
       }
-      try await body(Demo(url: try await address(of: service), databaseURL: databaseURL, home: home, service: service))
+      let url = try await service.address().absoluteString
+      try await body(Demo(url: url, databaseURL: databaseURL, home: home, service: service))
     }
   }
 
@@ -51,11 +52,11 @@ struct Demo: Sendable {
   /// - Returns: the new service. The caller ends it.
   func restart(after absence: (_ otherURL: String) async throws -> Void) async throws -> Program {
     try await stop()
-    let other = try await Demo.serve(databaseURL, port: 0)
+    let other = try await Muster.serve(environment: Muster.environment(databaseURL))
     defer { other.signal(SIGKILL) }
-    try await absence(try await Demo.address(of: other))
-    let next = try await Demo.serve(databaseURL, port: URL(string: url)?.port ?? 0)
-    _ = try await Demo.address(of: next)
+    try await absence(try await other.address().absoluteString)
+    let next = try await Muster.serve(port: URL(string: url)?.port ?? 0, environment: Muster.environment(databaseURL))
+    _ = try await next.address()
     return next
   }
 
@@ -127,42 +128,9 @@ struct Demo: Sendable {
 
   private static let template = Task {
     try await TestCluster.makeTemplate(templateName) { url in
-      for arguments in [["migrate", "up"], ["seed", "demo"]] {
-        var environment = environment(url)
-        if arguments[0] == "migrate" {
-          environment["DATABASE_URL"] = url
-          environment["MUSTER_DATABASE_ROLE"] = TestCluster.programRole
-        }
-        let program = try await Program(Program.path("muster"), arguments, environment: environment, in: "/tmp")
-        guard try await program.exitStatus() == 0 else { throw Unexpected(program.standardError) }
-      }
+      try await Muster.run("migrate", "up", environment: Muster.ownersEnvironment(url))
+      try await Muster.run("seed", "demo", environment: Muster.environment(url))
     }
-  }
-
-  private static let keys = (0..<3).map { _ in
-    "test:" + Data((0..<32).map { _ in UInt8.random(in: 0...255) }).base64EncodedString()
-  }
-
-  private static func environment(_ databaseURL: String) -> [String: String] {
-    [
-      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": keys[0],
-      "MUSTER_REFRESH_TOKEN_KEYS": keys[1], "MUSTER_ADDRESS_KEYS": keys[2],
-      "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
-      "MUSTER_RATE_LIMITS": "off",
-    ]
-  }
-
-  private static func serve(_ databaseURL: String, port: Int) async throws -> Program {
-    try await Program(
-      Program.path("muster"), ["serve", "--port", "\(port)"], environment: environment(databaseURL), in: "/tmp")
-  }
-
-  private static func address(of service: Program) async throws -> String {
-    try await service.waitForOutput("listening")
-    guard let match = service.standardError.firstMatch(of: /"address":"(http:\/\/127\.0\.0\.1:\d+)"/) else {
-      throw Unexpected(service.standardError)
-    }
-    return String(match.1)
   }
 }
 

@@ -9,32 +9,12 @@ import Testing
   /// Blocks that begin like this cannot be compiled here, or are not part of a program.
   private static let exceptions = ["import SwiftUI", "// Package.swift"]
 
-  private func read(_ path: String) throws -> String {
-    try String(contentsOf: Program.checkout.appending(path: path), encoding: .utf8)
-  }
-
-  /// The parts between the markers, without their indentation.
   private func snippets(of file: String) throws -> [String] {
-    var snippets: [String] = []
-    var lines: [Substring]?
-    let text = try read("Tests/MusterKitTests/Documentation/\(file)")
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      switch line.drop(while: { $0 == " " }) {
-      case "// snippet": lines = []
-      case "// end":
-        let indentation = lines?.first?.prefix { $0 == " " }.count ?? 0
-        snippets.append((lines ?? []).map { $0.dropFirst(indentation) }.joined(separator: "\n"))
-        lines = nil
-      default: lines?.append(line)
-      }
-    }
-    return snippets
+    try Guide.snippets(in: "Tests/MusterKitTests/Documentation/\(file)")
   }
 
-  /// The blocks of Swift in a guide.
   private func blocks(of guide: String) throws -> [String] {
-    let blocks = try read(guide).matches(of: /```swift\n(?<code>[\s\S]*?)\n```/).map { String($0.output.code) }
-    return blocks.filter { block in !Self.exceptions.contains { block.hasPrefix($0) } }
+    try Guide.blocks(in: guide).filter { block in !Self.exceptions.contains { block.hasPrefix($0) } }
   }
 
   @Test func `every block of Swift in the reference is compiled, and the other way around`() throws {

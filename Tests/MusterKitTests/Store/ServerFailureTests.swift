@@ -17,8 +17,8 @@ import Testing
       try await phone.store.perform(.answer(.maybe, to: event.id))
       // The new keys sign, and the old ones still verify.
       try await server.start([
-        "MUSTER_ACCESS_TOKEN_KEYS": "\(MusterServer.newKey()),\(MusterServer.accessTokenKeys)",
-        "MUSTER_REFRESH_TOKEN_KEYS": "\(MusterServer.newKey()),\(MusterServer.refreshTokenKeys)",
+        "MUSTER_ACCESS_TOKEN_KEYS": "\(Muster.newKey()),\(Muster.accessTokenKeys)",
+        "MUSTER_REFRESH_TOKEN_KEYS": "\(Muster.newKey()),\(Muster.refreshTokenKeys)",
       ])
       phone.proxy.target = server.port
       try await phone.catchUp()
@@ -30,7 +30,7 @@ import Testing
       // With all keys lost, the user must log in again, and loses no copy.
       try await server.kill()
       try await server.start([
-        "MUSTER_ACCESS_TOKEN_KEYS": MusterServer.newKey(), "MUSTER_REFRESH_TOKEN_KEYS": MusterServer.newKey(),
+        "MUSTER_ACCESS_TOKEN_KEYS": Muster.newKey(), "MUSTER_REFRESH_TOKEN_KEYS": Muster.newKey(),
       ])
       phone.proxy.target = server.port
       try await eventually(within: .seconds(20)) {

@@ -18,7 +18,7 @@ final class MusterServer: Sendable {
   /// Starts the processes, runs `body`, and ends them.
   ///
   /// - Parameters:
-  ///   - environment: settings in addition to ``environment(_:)``.
+  ///   - environment: settings in addition to ``Muster/environment(_:)``.
   ///   - hasWorker: without a worker, no notification reaches an inbox.
   static func run(
     _ environment: [String: String] = [:], hasWorker: Bool = true,
@@ -57,7 +57,7 @@ final class MusterServer: Sendable {
 
   init(_ databaseURL: String, _ environment: [String: String] = [:], hasWorker: Bool) async throws {
     self.databaseURL = databaseURL
-    settings = Self.environment(databaseURL).merging(environment) { $1 }
+    settings = Muster.environment(databaseURL).merging(["MUSTER_THROTTLING": "off"]) { $1 }.merging(environment) { $1 }
     let server = try await Self.serve(settings)
     let worker = hasWorker ? try await Program(Program.path("muster"), ["worker"], environment: settings) : nil
     state = Lock(State(server: server.program, worker: worker, port: server.port))
@@ -71,9 +71,7 @@ final class MusterServer: Sendable {
 
   /// Plants the demo.
   func seedDemo() async throws {
-    let seeding = try await Program(Program.path("muster"), ["seed", "demo"], environment: settings)
-    let status = try await seeding.exitStatus(within: .seconds(120))
-    try #require(status == 0, "\(seeding.standardError)")
+    try await Muster.run("seed", "demo", environment: settings)
   }
 
   // MARK: Failures
@@ -165,12 +163,9 @@ final class MusterServer: Sendable {
   }
 
   private static func serve(_ settings: [String: String]) async throws -> (program: Program, port: Int) {
-    let program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
+    let program = try await Muster.serve(environment: settings)
     do {
-      try await program.waitForOutput(#""message":"listening""#)
-      let pattern = /"address":"http:\/\/127\.0\.0\.1:(\d+)","level":"info","message":"listening"/
-      let port = program.standardError.firstMatch(of: pattern).flatMap { Int($0.1) }
-      return (program, try #require(port, "\(program.standardError)"))
+      return (program, try #require(try await program.address().port))
     } catch {
       program.signal(SIGKILL)
       throw error
@@ -188,42 +183,11 @@ final class MusterServer: Sendable {
     atexit { for server in left.withLock({ $0 }) { server.end() } }
   }()
 
-  // MARK: Settings
-
   private static let templateName = "muster_client_template"
 
   private static let template = Task {
     try await TestCluster.makeTemplate(templateName) { url in
-      let migrating = try await Program(Program.path("muster"), ["migrate"], environment: ownersEnvironment(url))
-      let status = try await migrating.exitStatus()
-      guard status == 0 else { throw Unexpected("the migration failed: \(migrating.standardError)") }
+      try await Muster.run("migrate", environment: Muster.ownersEnvironment(url))
     }
   }
-
-  /// For `muster migrate`, which runs as the owner of the tables.
-  private static func ownersEnvironment(_ databaseURL: String) -> [String: String] {
-    environment(databaseURL).merging([
-      "DATABASE_URL": databaseURL, "MUSTER_DATABASE_ROLE": TestCluster.programRole,
-    ]) { $1 }
-  }
-
-  /// Passwords are hashed cheaply, and tests send as fast as they can. Everything else is as in production.
-  static func environment(_ databaseURL: String) -> [String: String] {
-    [
-      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
-      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_ADDRESS_KEYS": addressKeys,
-      "MUSTER_SCRYPT": "ln=4,r=8,p=1", "MUSTER_RATE_LIMITS": "off",
-      "MUSTER_THROTTLING": "off", "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
-    ]
-  }
-
-  /// A new key with a name of its own, as `muster keys` prints it.
-  static func newKey() -> String {
-    let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
-    return "k\(UInt32.random(in: 0...UInt32.max)):\(Data(bytes).base64EncodedString())"
-  }
-
-  static let accessTokenKeys = newKey()
-  static let refreshTokenKeys = newKey()
-  static let addressKeys = newKey()
 }

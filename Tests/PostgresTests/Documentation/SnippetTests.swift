@@ -8,45 +8,22 @@ import Testing
 struct SnippetTests {
   private static let articles = ["GettingStarted", "Types", "Postgres"]
 
-  private static func read(_ path: String) throws -> String {
-    try String(contentsOf: Program.checkout.appending(path: path), encoding: .utf8)
-  }
+  private static func path(_ article: String) -> String { "Sources/Postgres/Documentation.docc/\(article).md" }
 
-  private static func article(_ name: String) throws -> String {
-    try read("Sources/Postgres/Documentation.docc/\(name).md")
-  }
-
-  /// The parts between the markers, without their indentation.
   private static func snippets() throws -> [String] {
-    var snippets: [String] = []
-    var lines: [Substring]?
-    let files = ["Snippets", "TypeSnippets"].map { "Tests/PostgresTests/Documentation/\($0).swift" }
-    let text = try files.map(read).joined(separator: "\n")
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      switch line.drop(while: { $0 == " " }) {
-      case "// snippet": lines = []
-      case "// end":
-        let indentation = lines?.first?.prefix { $0 == " " }.count ?? 0
-        snippets.append((lines ?? []).map { $0.dropFirst(indentation) }.joined(separator: "\n"))
-        lines = nil
-      default: lines?.append(line)
-      }
-    }
-    return snippets
+    try ["Snippets", "TypeSnippets"].flatMap { try Guide.snippets(in: "Tests/PostgresTests/Documentation/\($0).swift") }
   }
 
   @Test(arguments: articles)
   func `every block of Swift in an article is compiled`(article: String) throws {
     let snippets = Set(try Self.snippets())
-    let blocks = try Self.article(article).matches(of: /```swift\n(?<code>[\s\S]*?)\n```/).map {
-      String($0.output.code)
-    }
+    let blocks = try Guide.blocks(in: Self.path(article))
     #expect(!blocks.isEmpty)
     for block in blocks { #expect(snippets.contains(block), "\(block)") }
   }
 
   @Test func `every snippet is in an article`() throws {
-    let articles = try Self.articles.map(Self.article).joined()
+    let articles = try Self.articles.map { try Guide.read(Self.path($0)) }.joined()
     let snippets = try Self.snippets()
     #expect(snippets.count > 12)
     for snippet in snippets { #expect(articles.contains("```swift\n\(snippet)\n```"), "\(snippet)") }
@@ -54,8 +31,8 @@ struct SnippetTests {
 
   @Test(arguments: articles)
   func `every link names a public symbol or an article`(article: String) throws {
-    let text = try Self.article(article)
-    for match in text.matches(of: /<doc:(?<name>\w+)>/) { _ = try Self.article(String(match.output.name)) }
+    let text = try Guide.read(Self.path(article))
+    for match in text.matches(of: /<doc:(?<name>\w+)>/) { _ = try Guide.read(Self.path(String(match.output.name))) }
     let folder = Program.checkout.appending(path: "Sources/Postgres")
     let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.compactMap { $0 as? URL }
     let source = try (files ?? []).filter { $0.pathExtension == "swift" }.map {

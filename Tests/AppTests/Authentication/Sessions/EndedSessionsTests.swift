@@ -14,7 +14,7 @@ import Testing
     _ body: (EndedSessions) async throws -> Void
   ) async throws {
     let configuration = try await MusterConfiguration.load(
-      environment: TestApp.environment(app.databaseURL), file: nil)
+      environment: Muster.environment(app.databaseURL), file: nil)
     let logger = logger ?? app.dependencies.logger
     let copy = try EndedSessions(
       configuration.database("copy", logger: logger), lifetime: 900, maximumAge: .seconds(60), pageLength: pageLength,

@@ -82,7 +82,7 @@ import Testing
       let ana = try await app.signUp("ana")
       try await app.takeMails()
       let configuration = try await MusterConfiguration.load(
-        environment: TestApp.environment(app.databaseURL), file: nil)
+        environment: Muster.environment(app.databaseURL), file: nil)
       let dependencies = try await Dependencies(
         configuration, name: "stopped", logger: log.logger(), endedSessionsAge: .seconds(5))
       let (ports, continuation) = AsyncStream.makeStream(of: Int.self)

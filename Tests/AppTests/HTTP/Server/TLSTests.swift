@@ -193,7 +193,7 @@ import TestSupport
   @Test func `SIGHUP reloads the certificate of a running service`() async throws {
     let (first, second) = (try await TestCertificate(), try await TestCertificate())
     try await TestApp.run { app in
-      let settings = TestApp.environment(app.databaseURL).merging(first.environment) { $1 }
+      let settings = Muster.environment(app.databaseURL).merging(first.environment) { $1 }
       let program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
       defer { program.signal(SIGKILL) }
       try await program.waitForOutput("listening")
@@ -213,7 +213,7 @@ import TestSupport
 
   @Test func `files that do not fit stop the program, and only one that serves reads them`() async throws {
     let (first, second) = (try await TestCertificate(), try await TestCertificate())
-    let good = TestApp.environment("postgresql://localhost/muster")
+    let good = Muster.environment("postgresql://localhost/muster")
     func problem(
       _ certificate: String?, _ key: String?, for program: MusterConfiguration.Program = .serve
     ) async throws -> String? {

@@ -90,7 +90,7 @@ import Testing
         #expect(channels.gaps.filter { $0.contains(name) }.count == 1)
       }
       let worker = try await Program(
-        Program.path("muster"), ["worker", "--once"], environment: TestApp.environment(app.databaseURL))
+        Program.path("muster"), ["worker", "--once"], environment: Muster.environment(app.databaseURL))
       #expect(try await worker.exitStatus() == 0)
       for gap in channels.gaps { #expect(worker.standardError.contains(gap)) }
       // This test's configuration does not allow webhooks on this machine.
@@ -108,7 +108,7 @@ import Testing
       let path = FileManager.default.temporaryDirectory.appending(path: "muster-account-\(UUID().uuidString).json").path
       try await server.serviceAccount().write(toFile: path, atomically: true, encoding: .utf8)
       defer { try? FileManager.default.removeItem(atPath: path) }
-      var environment = TestApp.environment("postgresql://localhost/muster")
+      var environment = Muster.environment("postgresql://localhost/muster")
       environment["MUSTER_FCM_SERVICE_ACCOUNT"] = path
       let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
       #expect(configuration.fcm?.project == "muster-test")

@@ -153,7 +153,7 @@ import TestSupport
           try await app.database.execute(grant.enqueueing)
           let program = try await Program(
             Program.path("muster"), ["worker", "--once"],
-            environment: TestApp.environment(app.databaseURL).merging(environment) { $1 })
+            environment: Muster.environment(app.databaseURL).merging(environment) { $1 })
           #expect(try await program.exitStatus(within: .seconds(120)) == 0, "\(program.standardError.suffix(2000))")
           #expect(sink.deliveries.contains { $0.json["data"]["round"].int == 0 })
           for table in ["deliveries", "mails", "apple_revocations"] {
@@ -190,7 +190,7 @@ import TestSupport
             try await addWebhooks(["http://\(sink.address)/\(reader)"], to: reader, secret: sink.secret, in: app)
           }
           try await app.enqueue(rounds: 0..<2, to: 9)
-          let environment = TestApp.environment(app.databaseURL).merging(Self.allowed) { $1 }
+          let environment = Muster.environment(app.databaseURL).merging(Self.allowed) { $1 }
           for death in 1...4 {
             let worker = try await Program(Program.path("muster"), ["worker"], environment: environment)
             defer { worker.signal(SIGKILL) }

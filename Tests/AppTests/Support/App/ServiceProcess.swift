@@ -14,8 +14,8 @@ struct ServiceProcess: Sendable {
   ///   - environment: variables in addition to those of the test's service.
   ///   - databaseURL: the URL of the database, if it is not the test's own.
   init(of app: TestApp, _ environment: [String: String] = [:], databaseURL: String? = nil) async throws {
-    let settings = TestApp.environment(databaseURL ?? app.databaseURL).merging(environment) { $1 }
-    program = try await Program(Program.path("muster"), ["serve", "--port", "0"], environment: settings)
+    let settings = Muster.environment(databaseURL ?? app.databaseURL).merging(environment) { $1 }
+    program = try await Muster.serve(environment: settings)
     self.app = try await app.served(by: program)
   }
 
@@ -44,10 +44,9 @@ struct ServiceProcess: Sendable {
 extension TestApp {
   /// The test's database, served by a `muster serve`. Waits until it listens.
   func served(by program: Program) async throws -> TestApp {
-    try await program.waitForOutput("listening")
-    let pattern = /"address":"(http:\/\/127\.0\.0\.1:\d+)","level":"info","message":"listening"/
-    let address = try #require(program.standardError.firstMatch(of: pattern)?.1)
-    return TestApp(url: String(address), databaseURL: databaseURL, dependencies: dependencies, database: database)
+    return TestApp(
+      url: try await program.address().absoluteString, databaseURL: databaseURL, dependencies: dependencies,
+      database: database)
   }
 }
 

@@ -39,33 +39,8 @@ struct TestApp: Sendable {
   /// The system's time zones, read once.
   static let zones = Task { try ZoneDatabase(folder: ZoneDatabase.usualFolder) }
 
-  static let accessTokenKeys = SigningKeys.generate()
-  static let refreshTokenKeys = SigningKeys.generate()
-  static let addressKeys = SigningKeys.generate()
-
-  /// The environment of a test's service. Hashing is cheap, and everything else is as in production.
-  ///
-  /// - Parameter databaseURL: the owner's URL. The service gets that of the limited role.
-  static func environment(_ databaseURL: String) -> [String: String] {
-    [
-      "DATABASE_URL": TestCluster.limited(databaseURL), "MUSTER_ACCESS_TOKEN_KEYS": accessTokenKeys,
-      "MUSTER_REFRESH_TOKEN_KEYS": refreshTokenKeys, "MUSTER_ADDRESS_KEYS": addressKeys,
-      "MUSTER_SCRYPT": "ln=4,r=8,p=1",
-      // Tests send as fast as they can.
-      "MUSTER_RATE_LIMITS": "off",
-      // Many processes run at once, and would compete for the port.
-      "MUSTER_METRICS_LISTEN": "off", "MUSTER_PUBLIC_URL": "http://muster.test",
-      // No test contacts the real providers, whatever it configures.
-      "MUSTER_APPLE_KEYS_URL": "https://127.0.0.1:9/keys", "MUSTER_GOOGLE_KEYS_URL": "https://127.0.0.1:9/keys",
-    ]
-  }
-
-  /// The same for `muster migrate`, which runs as the owner and grants the rights of the other programs.
-  static func ownersEnvironment(_ databaseURL: String) -> [String: String] {
-    environment(databaseURL).merging([
-      "DATABASE_URL": databaseURL, "MUSTER_DATABASE_ROLE": TestCluster.programRole,
-    ]) { $1 }
-  }
+  static let accessTokenKeys = Muster.accessTokenKeys
+  static let refreshTokenKeys = Muster.refreshTokenKeys
 
   /// Runs `body` with a service. Fails if notifications are left that the test did not take.
   ///
@@ -102,7 +77,7 @@ struct TestApp: Sendable {
         running = try await RunningApp { databaseURL in
           try await prepare?(databaseURL)
           // Without a public URL, picture URLs use the port, which is not known before the service listens.
-          var variables = Self.environment(databaseURL)
+          var variables = Muster.environment(databaseURL)
           variables["MUSTER_PUBLIC_URL"] = nil
           var configuration = try await MusterConfiguration.load(
             for: .dev, environment: variables.merging(environment) { $1 }, file: nil)

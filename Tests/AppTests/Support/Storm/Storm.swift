@@ -61,7 +61,7 @@ final class Storm: Sendable {
     try await OwnCluster.run { cluster in
       try await Resources.migrator(url: cluster.url, role: TestCluster.programRole).up()
       let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
-      let environment = TestApp.environment(cluster.url).merging(more) { $1 }
+      let environment = Muster.environment(cluster.url).merging(more) { $1 }
       let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
       let dependencies = try await Dependencies(
         configuration, name: "test", logger: .quiet, endedSessionsAge: .seconds(5))

@@ -332,7 +332,7 @@ import TestSupport
     for wrong in ["example.com", "ftp://example.com", "https://", "https://a.example/?x=1", "https://a b.example"] {
       await #expect(throws: MusterConfiguration.Problem.self, "\(wrong)") {
         _ = try await MusterConfiguration.load(
-          environment: TestApp.environment("postgresql://localhost/muster").merging(["MUSTER_PUBLIC_URL": wrong]) {
+          environment: Muster.environment("postgresql://localhost/muster").merging(["MUSTER_PUBLIC_URL": wrong]) {
             $1
           }, file: nil)
       }

@@ -92,7 +92,7 @@ import TestSupport
       let command = "ulimit -n 200 && exec '\(Program.path("muster"))' serve --port 0"
       let program = try await Program(
         "/bin/sh", ["-c", command],
-        environment: TestApp.environment(app.databaseURL).merging(["MUSTER_MAX_CONNECTIONS": "100"]) { $1 })
+        environment: Muster.environment(app.databaseURL).merging(["MUSTER_MAX_CONNECTIONS": "100"]) { $1 })
       #expect(try await program.exitStatus() != 0)
       #expect(
         program.standardError.contains(
@@ -119,7 +119,7 @@ import TestSupport
         let ana = try await app.signUp("ana")
         let program = try await Program(
           Program.path("muster"), ["serve", "--port", "0"],
-          environment: TestApp.environment(app.databaseURL).merging([
+          environment: Muster.environment(app.databaseURL).merging([
             "MUSTER_METRICS_LISTEN": "127.0.0.1:0", "MUSTER_CONNECTIONS_PER_ADDRESS": "0",
           ]) { $1 })
         defer { program.signal(SIGKILL) }
