@@ -8,63 +8,39 @@ import Testing
 /// Ana deletes her account while another request does something with it, many times. Whichever comes first, nothing is
 /// left half done.
 @Suite struct DeletionRaceTests {
-  /// - Parameter expected: the statuses that `action` may get.
-  private func race(
-    _ expected: Set<Int>, _ action: @escaping @Sendable (TestApp, Party) async throws -> Int
-  ) async throws {
-    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<16 {
-          group.addTask {
-            let party = try await Party.gather(number, in: app)
-            let cleos = try await party.cleo.refreshLists()
-            async let deleted: APIResponse = party.ana.deleteAccount()
-            let status = try await action(app, party)
-            _ = try await deleted
-            #expect(expected.contains(status), "\(status)")
-            #expect(try await party.cleo.stale(cleos).isSuperset(of: [.friends, .events, .invitations]))
-            let people = try await party.ben.get("friends")["items"].array.map { $0["user"]["username"].string }
-            #expect(people == [party.cleo.username])
-            #expect(try await party.cleo.get("events/\(party.bens)")["myStatus"].string == "going")
-            #expect(try await party.cleo.get("events/\(party.anas)")["status"].string == "cancelled")
-          }
-        }
-        try await group.waitForAll()
-      }
-      let users: Int? = try await app.value("SELECT count(*) FROM users WHERE username LIKE 'ana%'")
-      #expect(users == 0)
-      try await app.expectConsistency()
-      try await app.takeNotifications()
-    }
-  }
-
-  @Test func `being invited`() async throws {
-    try await race([201, 422]) { _, party in
-      let guests = "\"\(party.cleo.id)\", \"\(party.ana.id)\""
-      return try await party.ben.send(
-        "POST", "events",
-        #"{"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": [\#(guests)]}"#
-      ).status
-    }
-  }
-
-  @Test func `inviting`() async throws {
-    try await race([201, 401]) { _, party in
-      try await party.ana.send(
-        "POST", "events",
-        """
-        {"title": "New", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC", "inviteeIds": ["\(party.ben.id)"]}
-        """
-      ).status
-    }
-  }
-
-  @Test func `getting a friend request, and accepting it`() async throws {
-    try await race([200, 401, 404]) { app, party in
-      let dev = try await app.signUp("dev\(party.ana.username.dropFirst(3))")
-      let asked = try await dev.send("POST", "friend-requests", #"{"receiverId": "\#(party.ana.id)"}"#)
+  static let meetings: [Meeting] = [
+    Meeting("being invited", [201, 422]) { try await $0.plan(by: $0.ben, inviting: [$0.cleo, $0.ana]) },
+    Meeting("inviting", [201, 401]) { try await $0.plan(by: $0.ana, inviting: [$0.ben]) },
+    Meeting("getting a friend request, and accepting it", [200, 401, 404]) { party in
+      let dev = try await party.app.signUp("dev\(party.ana.username.dropFirst(3))")
+      let asked = try await dev.send("POST", "friend-requests", json([("receiverId", party.ana.id)]))
       guard let request = asked.json["id"].string else { return asked.status }
       return try await party.ana.send("POST", "friend-requests/\(request)/accept").status
+    },
+    Meeting("answers to their event", [200, 409]) { try await $0.answer("going", by: $0.ben, to: $0.anas) },
+    Meeting("their own answer", [200, 401, 404]) { try await $0.answer("maybe", by: $0.ana, to: $0.bens) },
+    Meeting("an edit of their own event", [200, 401, 404]) {
+      try await $0.ana.send("PATCH", "events/\($0.anas)", #"{"title": "Other"}"#).status
+    },
+    Meeting("a friend's new name", [200]) { try await $0.rename($0.ben) },
+    Meeting("their own new name", [200, 401]) { try await $0.rename($0.ana) },
+    Meeting("logging in", [200, 401]) { try await $0.app.logIn($0.ana.username, $0.ana.password).status },
+    Meeting("refreshing", [200, 401]) { try await $0.ana.refresh().status },
+  ]
+
+  @Test(arguments: meetings) func `the end of an account meets another change`(meeting: Meeting) async throws {
+    try await Party.race { party in
+      let cleos = try await party.cleo.refreshLists()
+      async let deleted: APIResponse = party.ana.deleteAccount()
+      let status = try await meeting.act(party)
+      _ = try await deleted
+      #expect(meeting.expected.contains(status), "\(status)")
+      #expect(try await party.cleo.stale(cleos).isSuperset(of: [.friends, .events, .invitations]))
+      let people = try await party.ben.get("friends")["items"].array.map { $0["user"]["username"].string }
+      #expect(people == [party.cleo.username])
+      #expect(try await party.cleo.get("events/\(party.bens)")["myStatus"].string == "going")
+      #expect(try await party.cleo.get("events/\(party.anas)")["status"].string == "cancelled")
+      #expect(try await party.app.value("SELECT count(*) FROM users WHERE id = \(party.ana.userID)") == 0)
     }
   }
 
@@ -87,46 +63,6 @@ import Testing
       try await app.expectConsistency()
       try await app.takeNotifications()
     }
-  }
-
-  @Test func `answers to their event`() async throws {
-    try await race([200, 409]) { _, party in
-      try await party.ben.send("PUT", "events/\(party.anas)/invitations/me", #"{"status": "going"}"#).status
-    }
-  }
-
-  @Test func `their own answer`() async throws {
-    try await race([200, 401, 404]) { _, party in
-      try await party.ana.send("PUT", "events/\(party.bens)/invitations/me", #"{"status": "maybe"}"#).status
-    }
-  }
-
-  @Test func `an edit of their own event`() async throws {
-    try await race([200, 401, 404]) { _, party in
-      try await party.ana.send("PATCH", "events/\(party.anas)", #"{"title": "Other"}"#).status
-    }
-  }
-
-  @Test func `a friend's new name`() async throws {
-    try await race([200]) { _, party in
-      try await party.ben.send("PATCH", "users/me", #"{"displayName": "Benjamin"}"#).status
-    }
-  }
-
-  @Test func `their own new name`() async throws {
-    try await race([200, 401]) { _, party in
-      try await party.ana.send("PATCH", "users/me", #"{"displayName": "Anita"}"#).status
-    }
-  }
-
-  @Test func `logging in`() async throws {
-    try await race([200, 401]) { app, party in
-      try await app.logIn(party.ana.username, party.ana.password).status
-    }
-  }
-
-  @Test func `refreshing`() async throws {
-    try await race([200, 401]) { _, party in try await party.ana.refresh().status }
   }
 
   // MARK: As far as each gets before the other ends

@@ -5,6 +5,7 @@ import Testing
 
 /// Ana, Ben and Cleo, who are friends, and their events. The queue is empty.
 struct Party: Sendable {
+  let app: TestApp
   let ana: Phone
   let ben: Phone
   let cleo: Phone
@@ -42,7 +43,59 @@ struct Party: Sendable {
     try await app.database.execute("UPDATE events SET status = 'cancelled' WHERE id = \(Event.ID(cancelled))")
     try await app.fanOut(for: ana, ben, cleo)
     return Party(
-      ana: ana, ben: ben, cleo: cleo, anas: anas, bens: bens, cleos: cleos, past: past, cancelled: cancelled,
+      app: app, ana: ana, ben: ben, cleo: cleo, anas: anas, bens: bens, cleos: cleos, past: past, cancelled: cancelled,
       another: answered)
+  }
+}
+
+/// A change that meets another one, which decides who sees it.
+struct Meeting: Sendable, CustomTestStringConvertible {
+  let name: String
+  /// The statuses that it may get.
+  let expected: Set<Int>
+  /// - Returns: the status that it got.
+  let act: @Sendable (Party) async throws -> Int
+
+  var testDescription: String { name }
+
+  init(_ name: String, _ expected: Set<Int>, _ act: @escaping @Sendable (Party) async throws -> Int) {
+    (self.name, self.expected, self.act) = (name, expected, act)
+  }
+}
+
+extension Party {
+  /// Lets something happen at many parties at once, as if several processes served them. Afterwards, the data is
+  /// consistent, and nothing crosses a block.
+  static func race(_ body: @escaping @Sendable (Party) async throws -> Void) async throws {
+    try await TestApp.run(["MUSTER_THROTTLING": "off"], queuesWrites: false) { app in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<16 { group.addTask { try await body(try await Party.gather(number, in: app)) } }
+        try await group.waitForAll()
+      }
+      try await app.expectConsistency()
+      try await app.expectNothingCrossesABlock()
+      try await app.takeNotifications()
+    }
+  }
+
+  // MARK: Changes that may be refused
+
+  func plan(by host: Phone, inviting guests: [Phone]) async throws -> Int {
+    let body: Members = [
+      ("title", "New"), ("startTime", "2030-05-01T18:00:00Z"), ("timeZone", "UTC"), ("inviteeIds", guests.map(\.id)),
+    ]
+    return try await host.send("POST", "events", json(body)).status
+  }
+
+  func answer(_ status: String, by guest: Phone, to event: String) async throws -> Int {
+    try await guest.send("PUT", "events/\(event)/invitations/me", json([("status", status)])).status
+  }
+
+  func rename(_ phone: Phone) async throws -> Int {
+    try await phone.send("PATCH", "users/me", #"{"displayName": "Another"}"#).status
+  }
+
+  func deleteAccount(of phone: Phone) async throws -> Int {
+    try await phone.send("DELETE", "users/me", json([("password", phone.password)])).status
   }
 }
