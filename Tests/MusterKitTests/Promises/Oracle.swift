@@ -71,3 +71,10 @@ struct Oracle: Sendable {
     return String(decoding: try encoder.encode(value), as: UTF8.self)
   }
 }
+
+/// A collection as the server sends it.
+struct ServerCopy: Sendable {
+  let stamp: Stamp
+  /// The items as JSON, in their order.
+  let items: [String]
+}

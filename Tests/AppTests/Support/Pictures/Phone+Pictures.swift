@@ -57,3 +57,12 @@ extension Phone {
     #expect(response.status == 204, "\(response.body)", sourceLocation: sourceLocation)
   }
 }
+
+/// A response of the service, in bytes.
+struct BinaryResponse: Sendable {
+  let status: Int
+  let headers: HTTPHeaders
+  let bytes: [UInt8]
+
+  func header(_ name: String) -> String? { headers.first(name: name) }
+}

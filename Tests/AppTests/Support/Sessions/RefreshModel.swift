@@ -97,3 +97,13 @@ extension Timestamp {
     Timestamp(microseconds: microseconds + count)
   }
 }
+
+/// The result of presenting a refresh token, as the client sees it.
+enum RefreshOutcome: Equatable, Sendable {
+  case given(RefreshToken), theft, ended
+
+  var token: RefreshToken? {
+    if case .given(let token) = self { return token }
+    return nil
+  }
+}

@@ -334,3 +334,33 @@ struct RefreshWorld<Machine: RefreshMachine> {
     Double.random(in: 0..<1, using: &random) < probability
   }
 }
+
+/// Sessions and their refresh tokens, with correct or flawed rules.
+protocol RefreshMachine: Sendable {
+  func logIn(at now: Timestamp, keys: SigningKeys) async throws -> RefreshToken
+  func show(_ token: RefreshToken, at now: Timestamp, keys: SigningKeys) async throws -> RefreshOutcome
+  /// Restores the database to the time when this token was issued.
+  func restore(_ handout: RefreshModel.Handout) async throws
+}
+
+/// The events in one world, or in several.
+struct RefreshReport: Sendable {
+  var presentations = 0
+  var verdicts: [RefreshModel.Verdict: Int] = [:]
+  /// The sessions that ended by theft, once for each report of it.
+  var revoked: [Session.ID] = []
+
+  mutating func add(_ other: RefreshReport) {
+    presentations += other.presentations
+    verdicts.merge(other.verdicts) { $0 + $1 }
+    revoked += other.revoked
+  }
+}
+
+/// A violation of the contract.
+struct RefreshViolation: Error, CustomStringConvertible {
+  enum Kind: Sendable { case falseLogout, unseenTheft, unlikeTheModel }
+
+  let kind: Kind
+  let description: String
+}
