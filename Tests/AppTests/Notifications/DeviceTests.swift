@@ -374,17 +374,16 @@ extension Phone {
     _ platform: Device.Platform = .log, token: String, _ more: String = "", expecting status: Int = 201,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform(
-      act: "registerDevice", [:], #"{"platform": "\#(platform.rawValue)", "token": "\#(token)"\#(more)}"#,
-      expecting: status,
-      sourceLocation: sourceLocation)
+    try await act(
+      "registerDevice", [:], body: #"{"platform": "\#(platform.rawValue)", "token": "\#(token)"\#(more)}"#, status,
+      sourceLocation)
   }
 
   @discardableResult
   func removeDevice(
     _ id: String, expecting status: Int = 204, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform(act: "removeDevice", ["device": id], expecting: status, sourceLocation: sourceLocation)
+    try await act("removeDevice", ["device": id], status, sourceLocation)
   }
 
   func devices() async throws -> [JSON] {

@@ -392,6 +392,6 @@ extension Phone {
   func markRead(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> APIResponse {
-    try await perform(act: "markNotificationsRead", [:], body, expecting: status, sourceLocation: sourceLocation)
+    try await act("markNotificationsRead", [:], body: body, status, sourceLocation)
   }
 }

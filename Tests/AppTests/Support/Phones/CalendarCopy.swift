@@ -32,7 +32,7 @@ extension Phone {
   ///
   /// - Returns: the path of the feed.
   func makeCalendarLink(sourceLocation: SourceLocation = #_sourceLocation) async throws -> String {
-    let response = try await perform(act: "makeCalendarLink", [:], expecting: 201, sourceLocation: sourceLocation)
+    let response = try await act("makeCalendarLink", [:], 201, sourceLocation)
     let url = try #require(response.json["url"].string.flatMap { URL(string: $0) }, sourceLocation: sourceLocation)
     return url.path
   }

@@ -53,9 +53,9 @@ final class Phone: Sendable {
   ///
   /// - Parameter things: what its path names.
   @discardableResult
-  func perform(
-    act name: String, _ things: [String: String], _ body: String? = nil, headers: [(String, String)] = [],
-    expecting status: Int, sourceLocation: SourceLocation
+  func act(
+    _ name: String, _ things: [String: String], body: String? = nil, headers: [(String, String)] = [], _ status: Int,
+    _ sourceLocation: SourceLocation
   ) async throws -> APIResponse {
     let act = try Act.named(name)
     return try await perform(
@@ -67,6 +67,26 @@ final class Phone: Sendable {
     let response = try await send("GET", path)
     #expect(response.status == 200, "\(response.body)", sourceLocation: sourceLocation)
     return response.json
+  }
+
+  /// All items of a list, page by page.
+  ///
+  /// - Parameter meanwhile: an action to run between the pages.
+  func pages(
+    of path: String, limit: Int, meanwhile: (_ page: Int) async throws -> Void = { _ in }
+  ) async throws -> [JSON] {
+    var items: [JSON] = []
+    var cursor: String?
+    var number = 0
+    repeat {
+      let separator = path.contains("?") ? "&" : "?"
+      let page = try await get("\(path)\(separator)limit=\(limit)" + (cursor.map { "&cursor=\($0)" } ?? ""))
+      items += page["items"].array
+      cursor = page["nextCursor"].string
+      number += 1
+      try await meanwhile(number)
+    } while cursor != nil
+    return items
   }
 
   // MARK: Sessions
@@ -97,74 +117,6 @@ final class Phone: Sendable {
       tokens.withLock { $0 = (access, refresh) }
     }
     return response
-  }
-
-  // MARK: Friends
-
-  /// - Returns: the request's id.
-  @discardableResult
-  func sendFriendRequest(
-    to other: Phone, expecting status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> String {
-    let response = try await send("POST", "friend-requests", #"{"receiverId": "\#(other.id)"}"#)
-    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
-    return response.json["id"].string ?? ""
-  }
-
-  @discardableResult
-  func accept(
-    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> APIResponse {
-    try await perform(
-      act: "acceptFriendRequest", ["request": request], expecting: status, sourceLocation: sourceLocation)
-  }
-
-  @discardableResult
-  func decline(
-    _ request: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> APIResponse {
-    try await perform(
-      act: "declineFriendRequest", ["request": request], expecting: status, sourceLocation: sourceLocation)
-  }
-
-  // MARK: Events
-
-  /// - Returns: the event.
-  @discardableResult
-  func createEvent(
-    _ title: String = "Picnic", inviting guests: [Phone] = [], capacity: Int? = nil,
-    startTime: String = "2030-05-01T18:00:00Z", endTime: String? = "2030-05-01T20:00:00Z", expecting status: Int = 201,
-    sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> JSON {
-    let ids = guests.map { "\"\($0.id)\"" }.joined(separator: ",")
-    let response = try await send(
-      "POST", "events",
-      """
-      {"title": "\(title)", "startTime": "\(startTime)", "endTime": \(endTime.map { "\"\($0)\"" } ?? "null"),
-       "timeZone": "Europe/Berlin", "capacity": \(capacity.map(String.init) ?? "null"), "inviteeIds": [\(ids)]}
-      """)
-    #expect(response.status == status, "\(response.body)", sourceLocation: sourceLocation)
-    return response.json
-  }
-
-  @discardableResult
-  func answer(
-    _ status: String, plusOnes: Int? = nil, to event: String, expecting code: Int = 200,
-    sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> APIResponse {
-    let others = plusOnes.map { #", "plusOnes": \#($0)"# } ?? ""
-    return try await perform(
-      act: "answerInvitation", ["event": event], #"{"status": "\#(status)"\#(others)}"#, expecting: code,
-      sourceLocation: sourceLocation)
-  }
-
-  @discardableResult
-  func edit(
-    _ event: String, _ body: String, headers: [(String, String)] = [], expecting status: Int = 200,
-    sourceLocation: SourceLocation = #_sourceLocation
-  ) async throws -> APIResponse {
-    try await perform(
-      act: "editEvent", ["event": event], body, headers: headers, expecting: status, sourceLocation: sourceLocation)
   }
 
   // MARK: Caching
@@ -202,5 +154,21 @@ final class Phone: Sendable {
     try await action()
     try await app.fanOut()
     return try await stale(stamps)
+  }
+
+  /// Reads a list repeatedly while `action` runs, and once more afterwards. Every copy with the stamp of the last read
+  /// must equal the last read.
+  func expectNoStaleCopyCalledFresh(
+    of path: String, during action: @escaping @Sendable () async throws -> Void,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    async let acted: Void = action()
+    var copies: [JSON] = []
+    for _ in 0..<6 { copies.append(try await get(path)) }
+    try await acted
+    let last = try await get(path)
+    for copy in copies where copy["timestamp"] == last["timestamp"] {
+      #expect(copy == last, sourceLocation: sourceLocation)
+    }
   }
 }
