@@ -63,7 +63,7 @@ extension Account {
 /// Finds an event by its id, the beginning or end of the id, or a part of the title.
 enum EventMatch {
   /// The minimum length of a partial id. Shorter texts are titles.
-  private static let minimumIDPart = 4
+  static let minimumIDPart = 4
 
   /// Seconds. An event without an end counts as over after this time.
   private static let usualLength = 6.0 * 3600

@@ -119,7 +119,8 @@ extension Candidate {
         part == event.title
         ? titles[part.folded] == 1 : !part.isEmpty && EventMatch.candidates(for: part, in: events).count == 1
       let title = Candidate(word: part, remark: TimeText.here.dayAndTime(event.startTime))
-      let isID = title.completing(typed) == nil && id.hasPrefix(typed.lowercased())
+      let isID =
+        typed.count >= EventMatch.minimumIDPart && title.completing(typed) == nil && id.hasPrefix(typed.lowercased())
       return isClear && !isID ? title : Candidate(word: id, remark: EventText(event: event).name)
     }
   }
