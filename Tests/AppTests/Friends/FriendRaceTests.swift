@@ -98,7 +98,7 @@ private struct Script: Sendable, CustomStringConvertible {
 
 // MARK: Possible outcomes
 
-/// What the two users are to each other.
+/// The relation of the two users.
 private struct Standing: Hashable, CustomStringConvertible {
   var areFriends = false
   /// One line for each, such as `ana pending`. The request from the start, which accepting, declining and cancelling act

@@ -201,7 +201,7 @@ struct BadInputScene: Sendable {
     "/m/{token}",
   ]
 
-  /// What the words in the table of wrong bodies stand for.
+  /// The texts for the words in the table of wrong bodies.
   private var ids: [String: String] {
     [
       "ana": ana.id, "ben": ben.id, "dev": dev.id, "finn": finn.id, "event": event, "unknown": UUID().uuidString,

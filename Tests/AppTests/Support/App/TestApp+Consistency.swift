@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What holds in the database after any changes.
+/// Rules that the database keeps after any changes.
 extension TestApp {
   /// Expects that every event's counts are right, and that the first group that waits does not fit, unless the event is
   /// over.

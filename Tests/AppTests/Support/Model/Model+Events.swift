@@ -1,6 +1,6 @@
 import Foundation
 
-/// What hosts do with events and guest lists.
+/// The verbs on events and guest lists.
 extension Model {
   /// - Parameter id: the id of the event, if one is created.
   mutating func create(_ id: String, _ plan: Plan, by creator: Int, inviting guests: [Int]) -> Set<Int> {

@@ -1,4 +1,4 @@
-/// What two users are to each other: requests, friendship and blocks.
+/// The relation of two users: requests, friendship and blocks. It has no other model.
 extension Model {
   /// - Parameter id: the id of the request, if one is created.
   mutating func send(_ id: String, from sender: Int, to receiver: Int) -> Int {

@@ -63,7 +63,7 @@ struct ModelWorld {
     }
   }
 
-  /// What the path of an act names.
+  /// A thing that the path of an act names.
   enum Thing {
     case event(Int), guest(Model.Guest), user(Int), request(Int), link(Int), proposal(String)
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import App
 
-/// What an app does with events, guests, hosts and share links.
+/// The calls of an app about events, guests, hosts and share links.
 extension Phone {
   /// - Returns: the event.
   @discardableResult func createEvent(

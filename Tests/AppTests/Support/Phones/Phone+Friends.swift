@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What an app does with accounts, friends, blocks and reports.
+/// The calls of an app about accounts, friends, blocks and reports.
 extension Phone {
   @discardableResult func editProfile(
     _ body: String, expecting status: Int = 200, sourceLocation: SourceLocation = #_sourceLocation
