@@ -113,9 +113,9 @@ $$;
 CREATE TRIGGER event_gets_co_host AFTER INSERT OR UPDATE OF event_id ON event_co_hosts
   FOR EACH ROW EXECUTE FUNCTION note_co_host();
 
--- Every change of what an event shows, of its hosts or of its guests updates the event's row, or else does so for this
--- trigger's sake: see `Event.moveStamps`. The row is locked, so the stamps of an event rise in the order of commits. As
--- in `Stamps.next`, a stamp that the clock is behind rises by chance.
+-- Every change of what an event shows, of its hosts or of its guests updates the event's row, or
+-- updates it only to fire this trigger: see `Event.moveStamps`. The row is locked, so the stamps of an event rise in the
+-- order of commits. As in `Stamps.next`, a stamp that is ahead of the clock rises by a random amount.
 CREATE FUNCTION move_event_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   NEW.stamp := greatest(

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a mistyped name probably means.
+/// The probable meaning of a mistyped name.
 enum Suggestion {
   /// The most things that a message names.
   private static let limit = 3

@@ -64,8 +64,16 @@ extension Event {
         (SELECT count(*) FROM event_co_hosts WHERE event_id = \(id)) AS others,
         ARRAY(\(Invitation.guests(of: id)) AND user_id IN (\(hiding))) AS hidden_guests,
         EXISTS (
+          \(Invitation.guests(of: id)) AND user_id IN (\(hiding))
+          UNION ALL
+          SELECT v.merges_into FROM visitors AS v WHERE v.event_id = \(id) AND \(Visitor.isProposed(to: hiding))
+        ) AS hides,
+        EXISTS (
           \(Invitation.guests(of: id)) AND status IN ('going', 'waitlisted')
             AND (user_id = \(user) OR user_id IN (\(hiding)))
+          UNION ALL
+          SELECT v.merges_into FROM visitors AS v
+          WHERE v.event_id = \(id) AND v.status IN ('going', 'waitlisted') AND \(Visitor.isProposed(to: hiding))
         ) AS frees,
         \(Person.columns("u"))
       FROM events AS e JOIN users AS u ON u.id = \(user)
@@ -84,7 +92,7 @@ extension Event {
     try await Guest.leave(
       invitees: leaving.isEmpty ? nil : "i.event_id = \(id) AND i.user_id = ANY(\(leaving))",
       visitors: "v.event_id = \(id) AND \(Visitor.isProposed(to: "SELECT \(user) UNION ALL \(hiding)"))",
-      by: try !hidden.isEmpty && facts["frees"] ? .block : .user(user), in: change)
+      by: try facts["hides"] && facts["frees"] ? .block : .user(user), in: change)
     for guest in hidden { try Invitation.forgetNotices(of: guest, about: id, in: change) }
     if !hidden.isEmpty { try await withdrawOffers(to: hidden, at: [id], in: change) }
     try change.write("DELETE FROM host_offers WHERE id = \(offer)")

@@ -325,33 +325,62 @@ extension Event {
 
 /// An event with the first page of its guest list: a screen that a phone keeps.
 extension Event {
-  /// The stamp of a row `events AS e`. An archived event has none: a name or a picture that changes later moves it no
-  /// more.
-  private static let stamp: SQL = "CASE WHEN e.archived_at IS NULL THEN e.stamp END AS stamp"
-
-  /// The stamp of an event; nil if the user does not see the event, or if it is archived.
-  static func stamp(of id: ID, for user: User.ID, in database: some Querying) async throws -> Timestamp? {
+  /// The entity tag of an event with its guests, for this reader; nil if the user does not see the event, or if it is
+  /// archived.
+  static func tag(
+    of id: ID, for user: User.ID, digests: ItemDigests, in database: some Querying
+  ) async throws -> String? {
     let row = try await database.first(
-      "SELECT \(stamp) FROM events AS e WHERE e.id = \(id) AND \(isVisible(id, to: user))")
-    return try row?["stamp"]
+      "SELECT \(validator(for: user)) FROM events AS e WHERE e.id = \(id) AND \(isVisible(id, to: user))")
+    return try row.flatMap { try tag($0, of: id, for: user, digests) }
   }
 
-  /// Event, guests and stamp come from one statement, and so from one snapshot.
-  static func find(withGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
+  /// Event, guests and tag come from one statement, and so from one snapshot.
+  static func find(
+    withGuests id: ID, for user: User.ID, digests: ItemDigests, in database: some Querying
+  ) async throws -> (event: Event, tag: String?) {
     let event = withParticipants(
-      "SELECT \(columns), \(stamp) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id",
+      "SELECT \(columns), \(validator(for: user)) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id",
       atMost: participantsShown, for: user)
     let rows = try await database.rows(
       """
       SELECT *, ARRAY(\(Guest.firstPage(at: "detail.id", to: user, withStatus: "detail.my_status"))) AS guests
       FROM (\(event)) AS detail
       """)
-    var found = try Event(detail: rows)
-    found.guests = try rows.first.map(Guest.FirstPage.init(row:))
-    return found
+    guard let row = rows.first else { throw AppError.eventNotFound }
+    var found = try Event(withParticipants: row)
+    found.guests = try Guest.FirstPage(row: row)
+    return (found, try tag(row, of: id, for: user, digests))
   }
 
-  /// Moves the stamps of live events that will show their hosts or guests in another way. A change of an event's own row
+  /// Everything that an event shows moves its stamp, except blocks: a stamp that they moved would tell every reader of
+  /// them. An archived event has no stamp: names and pictures that change later no longer move it.
+  private static func validator(for user: User.ID) -> SQL {
+    """
+    CASE WHEN e.archived_at IS NULL THEN e.stamp END AS stamp,
+    ARRAY(
+      SELECT h.hidden_id FROM hidden AS h
+      WHERE h.user_id = \(user) AND (
+        EXISTS (SELECT FROM invitations AS i WHERE i.event_id = e.id AND i.user_id = h.hidden_id)
+        OR EXISTS (SELECT FROM event_hosts AS o WHERE o.event_id = e.id AND o.user_id = h.hidden_id)
+      )
+      ORDER BY h.hidden_id
+    ) AS hidden
+    """
+  }
+
+  /// The stamp, and a digest of the hosts and guests whom a block hides from the reader. Without the server's key, a
+  /// reader could find out who they are.
+  ///
+  /// - Parameter row: a row with ``validator(for:)``.
+  private static func tag(_ row: Row, of id: ID, for user: User.ID, _ digests: ItemDigests) throws -> String? {
+    guard let stamp: Timestamp = try row["stamp"] else { return nil }
+    let hidden: [User.ID] = try row["hidden"]
+    let text = "\(id) \(user) \(hidden.map(\.description).joined(separator: " "))"
+    return "\"\(stamp.microseconds)-\(digests.digest(of: Array(text.utf8)))\""
+  }
+
+  /// Moves the stamps of live events that will show their hosts or guests differently. A change of an event's own row
   /// moves its stamp by itself. The caller holds the locks on the events.
   ///
   /// - Parameter events: a query of their ids.
@@ -391,8 +420,7 @@ extension Event: JSONWritable {
       maxPlusOnes: plan.maxPlusOnes,
       status: status, creator: creator, hosts: hosts, version: version, createdAt: createdAt, updatedAt: updatedAt,
       myRole: myRole, myStatus: Word(rawValue: myStatus), myPlusOnes: myPlusOnes, answerBy: plan.answerBy,
-      counts: showsCounts ? counts : nil, participants: participants, guests: guests,
-      timestamp: guests.map { $0.stamp.map(Stamp.init) })
+      counts: showsCounts ? counts : nil, participants: participants, guests: guests)
   }
 }
 

@@ -62,11 +62,14 @@ struct EventRoutes {
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let me = try context.user
     guard include == .guests else { return .event(try await Event.find(id, for: me, in: database)) }
-    if request.headers[.ifNoneMatch] != nil, let stamp = try await Event.stamp(of: id, for: me, in: database) {
-      let tag = Stamp(stamp).eTag
-      if request.alreadyHas(tag) { return Response(status: .notModified, headers: [.eTag: tag]) }
+    let digests = dependencies.itemDigests
+    if request.headers[.ifNoneMatch] != nil,
+      let tag = try await Event.tag(of: id, for: me, digests: digests, in: database), request.alreadyHas(tag)
+    {
+      return Response(status: .notModified, headers: [.eTag: tag])
     }
-    return .event(try await Event.find(withGuests: id, for: me, in: database))
+    let (event, tag) = try await Event.find(withGuests: id, for: me, digests: digests, in: database)
+    return .event(event, tag: tag)
   }
 
   @Sendable func calendar(_ request: Request, _ context: Context) async throws -> Response {
@@ -101,11 +104,14 @@ struct EventRoutes {
 }
 
 extension Response {
-  /// A single event with its first participants. Its ETag is its version, or its stamp if it comes with its guests.
+  /// A single event with its first participants. Its ETag is its version.
   static func event(_ event: Event, status: HTTPResponse.Status = .ok) -> Response {
+    .event(event, status: status, tag: "\"\(event.version)\"")
+  }
+
+  fileprivate static func event(_ event: Event, status: HTTPResponse.Status = .ok, tag: String?) -> Response {
     var response = Response.json(event, status: status)
-    let stamp = event.guests.map { $0.stamp.map { Stamp($0).eTag } }
-    if let tag = stamp ?? "\"\(event.version)\"" { response.headers.append(HTTPField(name: .eTag, value: tag)) }
+    if let tag { response.headers.append(HTTPField(name: .eTag, value: tag)) }
     return response
   }
 

@@ -61,7 +61,7 @@ struct HostRoutes {
     if copy.isGiven { isAgain = try await Event.isCreated(copy.value, by: me, in: dependencies.database) }
     if !isAgain { try await dependencies.checkMayWait(at: id, context) }
     return try await dependencies.respond(
-      to: context, of: copy.value, at: [.user(me), .event(id)]
+      to: context, of: copy.value, at: isAgain ? [.user(me)] : [.user(me), .event(id)]
     ) {
       isNew = try await Event.duplicate(
         id, as: copy, at: times, in: dependencies.zones, invites: body.invite, by: me, in: $0)

@@ -53,11 +53,9 @@ extension User {
       ON CONFLICT DO NOTHING
       """,
       // Waits for edits of these events and answers to them. The notices that they queue are then visible below.
-      Event.locking(Event.shared(by: pair), where: "archived_at IS NULL"),
-      Event.shared(by: pair, hosted: true))
+      Event.locking(events(between: pair), where: "archived_at IS NULL"))
     guard results[0].isEmpty, results[1].affected == 1 else { return }
-    let shared: [Event.ID] = try results[2].map { try $0["id"] }
-    let live = Array(Set(shared).intersection(try results[3].map { try $0["event_id"] }))
+    let live: [Event.ID] = try results[2].map { try $0["id"] }
     let ended = try await change.pipeline(
       """
       DELETE FROM friendships
@@ -91,7 +89,6 @@ extension User {
     change.touch(.blocks, of: blocker)
     change.touchInboxes(naming: pair)
     change.touchSharedEvents(of: pair)
-    try Event.moveStamps(of: "SELECT unnest(\(shared))", in: change)
   }
 
   /// Removes a block. Nothing that it ended is restored, and a block in the opposite direction stays. Without a block,
@@ -108,15 +105,34 @@ extension User {
     guard !results[0].isEmpty else { return }
     change.touch(.blocks, of: blocker)
     if results[2].isEmpty {
-      let pair = [blocker, other]
-      change.touchInboxes(naming: pair)
-      change.touchSharedEvents(of: pair)
-      try change.write(Event.locking(Event.shared(by: pair), where: "archived_at IS NULL"))
-      try Event.moveStamps(of: Event.shared(by: pair), in: change)
+      change.touchInboxes(naming: [blocker, other])
+      change.touchSharedEvents(of: [blocker, other])
     } else {
       // The other user's block shows from now on, and the two stay hidden from each other.
       change.touch(.blocks, of: other)
     }
+  }
+
+  /// A query of the events that a block between two users concerns. One of them hosts the event, and the other also
+  /// hosts it, or is invited, or has a proposal about it. It includes events with both as co-hosts, because one may
+  /// become the creator meanwhile.
+  private static func events(between pair: [ID]) -> SQL {
+    """
+    SELECT i.event_id
+    FROM invitations AS i
+    JOIN event_hosts AS h ON h.event_id = i.event_id
+    WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+    UNION
+    SELECT p.event_id
+    FROM proposals AS p
+    JOIN event_hosts AS h ON h.event_id = p.event_id
+    WHERE p.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+    UNION
+    SELECT h.event_id FROM event_hosts AS h
+    WHERE h.user_id = ANY(\(pair))
+    GROUP BY h.event_id
+    HAVING count(*) = 2
+    """
   }
 
   /// Removes each of two users from queued notices about the other or the other's events.
@@ -166,26 +182,6 @@ extension User {
 
   private static func pairs(_ one: ID, _ other: ID) -> SQL {
     "unnest(\([one, other]), \([other, one])) AS pair (reader_id, other_id)"
-  }
-}
-
-extension Event {
-  /// A query of the events at which each of two users hosts, is invited, or has a proposal, archived ones included.
-  ///
-  /// - Parameter hosted: whether one of them must host it. A block concerns such events, also those with both as
-  ///   co-hosts, because one may become the creator meanwhile.
-  fileprivate static func shared(by pair: [User.ID], hosted: Bool = false) -> SQL {
-    """
-    SELECT event_id FROM (
-      SELECT event_id, user_id, true AS hosts FROM event_hosts WHERE user_id = ANY(\(pair))
-      UNION ALL
-      SELECT event_id, user_id, false FROM invitations WHERE user_id = ANY(\(pair))
-      UNION ALL
-      SELECT event_id, user_id, false FROM proposals WHERE user_id = ANY(\(pair))
-    ) AS member
-    GROUP BY event_id
-    HAVING count(DISTINCT user_id) = 2 AND (bool_or(hosts) OR NOT \(hosted))
-    """
   }
 }
 

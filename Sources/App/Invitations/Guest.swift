@@ -75,19 +75,16 @@ struct Guest: Sendable {
 }
 
 extension Guest {
-  /// The first page of an event's guest list, and the event's stamp. See ``Event/find(withGuests:for:in:)``.
+  /// The first page of an event's guest list. See ``Event/find(withGuests:for:digests:in:)``.
   struct FirstPage: Sendable, JSONWritable {
     fileprivate static let length = 50
 
-    /// Nil for an archived event.
-    let stamp: Timestamp?
     private let items: [Guest]
     private let next: Cursor?
 
-    /// - Parameter row: with `stamp`, and with `guests` of ``Guest/firstPage(at:to:withStatus:)``.
+    /// - Parameter row: with `guests` of ``Guest/firstPage(at:to:withStatus:)``.
     init(row: Row) throws {
       let guests: [Guest] = try row["guests"]
-      stamp = try row["stamp"]
       items = Array(guests.prefix(Self.length))
       let last = guests.count > items.count ? items.last : nil
       next = last.map { Cursor(list: .guests, stamp: nil, time: .init(microseconds: 0), id: $0.id.rawValue) }
@@ -97,7 +94,7 @@ extension Guest {
       json.object {
         $0.member("items", items)
         $0.member("nextCursor", next?.text)
-        // As in the list itself. The stamp is the event's.
+        // As in the list itself.
         $0.member("timestamp", nil as Stamp?)
       }
     }

@@ -14,12 +14,12 @@ struct Party: Sendable, Equatable {
 }
 
 extension Party {
-  /// What an answer is based on: the state of the guest as the client has read it. Nil says nothing.
+  /// The state of the guest on which an answer is based, as the client has read it. Nil says nothing.
   struct Basis: Sendable {
     var status: Invitation.Status?
     var plusOnes: Int?
 
-    /// Whether nothing newer stands there than this, as far as the answer is concerned.
+    /// Whether there is nothing newer than this, as far as the answer is concerned.
     ///
     /// The waiting list's own move is no newer answer: the guest still wants to go. But "maybe" would give up a place
     /// that its sender does not know of. Nor is a host's approval an answer.
@@ -34,7 +34,7 @@ extension Party {
     }
   }
 
-  /// Refuses an answer if a newer one stands there. The answer that stands there already is never refused: a request
+  /// Refuses an answer if there is a newer one. The current answer is never refused: a request
   /// whose response was lost can be repeated at any age.
   ///
   /// - Throws: ``AppError/superseded(by:)``
@@ -69,9 +69,9 @@ struct AnswerRules: Sendable {
   ///   - isProposed: whether an account decides about the visitor's answer.
   ///   - isSetByHost: hosts may set answers after the deadline.
   /// - Throws: ``AppError/eventCancelled`` or ``AppError/eventArchived``; ``AppError/answerProposed``;
-  ///   ``AppError/approvalPending`` if no host has approved the guest; ``AppError/superseded(by:)`` if a newer answer
-  ///   stands there; ``AppError/answersClosed`` after the deadline,
-  ///   except for an invitee's party that stays; what ``Event/Places/party(after:bringing:from:)`` throws.
+  ///   ``AppError/approvalPending`` if no host has approved the guest; ``AppError/superseded(by:)`` if there is a
+  ///   newer answer; ``AppError/answersClosed`` after the deadline, except for an invitee's party that
+  ///   stays; what ``Event/Places/party(after:bringing:from:)`` throws.
   func party(
     after answer: Invitation.Status, bringing plusOnes: Int?, basedOn basis: Party.Basis? = nil, from old: Party,
     of kind: Guest.Kind, isProposed: Bool = false, isSetByHost: Bool = false
@@ -105,11 +105,11 @@ struct AnswerRules: Sendable {
 extension AppError {
   static let approvalPending = AppError(
     .conflict, "approval-pending", "A host must approve the guest first. Until then, the answer cannot be set.")
-  /// Tells the answer that stands there.
+  /// Tells the current answer.
   static func superseded(by party: Party) -> AppError {
     var error = AppError(
       .conflict, "superseded",
-      "A newer answer stands there. Show both to the user, who decides whether to answer again.")
+      "There is a newer answer. Show both to the user, who decides whether to answer again.")
     error.current = party
     return error
   }

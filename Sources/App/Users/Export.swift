@@ -204,7 +204,7 @@ extension Export.Section {
       ],
       times: Event.Plan.columns.names(areTimes: true) + [
         "remind_at", "live_until", "archived_at", "created_at", "updated_at",
-      ], withheld: ["may_have_co_hosts", "zone_rules"]),
+      ], withheld: ["may_have_co_hosts", "stamp", "zone_rules"]),
     Self(
       name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
       values: ["event_id"], times: ["added_at"],

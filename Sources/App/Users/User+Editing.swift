@@ -141,7 +141,7 @@ extension Change {
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.
   /// These are friends' lists, the lists of users who have blocked them, pending requests on both sides, since each
   /// shows both, and the live events that they host, for all hosts and guests. Also moves the stamps of the live events
-  /// that show them. The caller has locked the person and these events.
+  /// that show them, for all readers: `counts` tells anyway that someone hidden is there. The caller has locked the person and these events.
   func touchWhoSees(_ person: User.ID) throws {
     try Event.moveStamps(of: Event.concerning(person), in: self)
     touch(.profile, of: person)

@@ -4,7 +4,7 @@ import Foundation
 /// A word that completes a command line.
 struct Candidate: Equatable {
   let word: String
-  /// What zsh and fish show beside the word.
+  /// Shown by zsh and fish after the word.
   var remark = ""
 
   /// The part of a text, from its beginning, that a shell can insert so that it means the same, and that shows all that

@@ -46,7 +46,7 @@ extension CompletionKind {
 }
 
 extension String {
-  /// A word of a shell's command line without its quotes, of which the last may be open.
+  /// A word of a shell's command line without its quotes. The last quote may be open.
   fileprivate var unquoted: String {
     var word = ""
     var quote: Character?

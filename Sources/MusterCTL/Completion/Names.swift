@@ -13,7 +13,7 @@ extension ArgumentHelp {
   static let username = ArgumentHelp("The user's username.", valueName: "username")
 }
 
-/// What completes them.
+/// How they are completed.
 extension CompletionKind {
   static let events = listed { _ in true }
 
@@ -34,14 +34,14 @@ extension CompletionKind {
   static let anyone = CompletionKind.words { request, lists in
     let typed = request.typed
     guard !typed.isEmpty else { return Candidate.people(await lists.friends()) }
-    return Candidate.people(await lists.call { try await $0.users.search(for: typed, limit: 50) } ?? [])
+    return Candidate.people(await lists.call { try await $0.users.search(for: typed, limit: 50).map(\.person) } ?? [])
   }
 
   /// Users with a name like the typed one; without a name, friends of friends.
   static let others = CompletionKind.words { request, lists in
     let typed = request.typed
     guard typed.isEmpty else {
-      return Candidate.people(await lists.call { try await $0.users.search(for: typed, limit: 50) } ?? [])
+      return Candidate.people(await lists.call { try await $0.users.search(for: typed, limit: 50).map(\.person) } ?? [])
     }
     return Candidate.people(await lists.call { try await $0.users.recommended(limit: 50).map(\.user) } ?? [])
   }

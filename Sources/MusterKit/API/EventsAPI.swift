@@ -112,7 +112,7 @@ public struct EventsAPI: Sendable {
   /// - Parameters:
   ///   - plusOnes: the number of people whom the caller brings along, at most the event's `maxPlusOnes`. Nil keeps the
   ///     number.
-  ///   - ifStatus: the `myStatus` that the answer is based on. If a newer answer stands there, the call is refused, with
+  ///   - ifStatus: the `myStatus` that the answer is based on. If there is a newer answer, the call is refused, with
   ///     that answer as ``Problem/current``. Nil: the last answer wins.
   ///   - ifPlusOnes: the `myPlusOnes` that the answer is based on.
   /// - Throws: ``MusterError``: `superseded`, `event-not-found`, `own-event`, `event-cancelled`, `event-archived`, `invalid-fields`;
@@ -166,7 +166,7 @@ extension EventsAPI {
   ///
   /// - Parameters:
   ///   - guestID: the ``Guest/id``. For a guest with an account, it is the user's id.
-  ///   - ifStatus: the guest's status that the answer is based on. If a newer answer stands there, the call is refused.
+  ///   - ifStatus: the guest's status that the answer is based on. If there is a newer answer, the call is refused.
   ///   - ifPlusOnes: the number of people whom the guest brings that the answer is based on.
   /// - Throws: ``MusterError``: `superseded`, `not-a-host`, `event-not-found`, `guest-not-found`, `event-cancelled`,
   ///   `event-archived`; `approval-pending` until the guest is approved; `answer-proposed` while an account decides;

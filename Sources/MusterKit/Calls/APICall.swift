@@ -59,7 +59,7 @@ struct APICall: Sendable {
     return call
   }
 
-  /// The same write, refused if something newer than this stands there.
+  /// The same write, refused if there is something newer than this.
   ///
   /// - Parameter tag: a version or a stamp. Nil accepts anything.
   func basedOn(_ tag: String?) -> APICall {

@@ -90,7 +90,7 @@ extension NotificationStream {
       call.headers["Last-Event-ID"] = resumeID
       call.timeout = Self.patience
       do {
-        user = try user ?? caller.credentials.stored()?.user
+        user = try user ?? Sender.actingUser ?? caller.credentials.stored()?.user
         let stream = try await Sender.$actingUser.withValue(user) { try await caller.open(call) }
         connection = Connection(
           chunks: stream.chunks.makeAsyncIterator(), parser: EventStreamParser(lastEventID: resumeID))

@@ -13,7 +13,7 @@ public struct Problem: Error, Sendable, Hashable {
   public var requestId: String?
   /// Every bad field, for `invalid-fields`; otherwise empty.
   public var errors: [FieldProblem]
-  /// The answer that stands there, for `superseded`.
+  /// The current answer, for `superseded`.
   public var current: CurrentAnswer?
   /// Seconds to wait before the next try, from the header `Retry-After`.
   public var retryAfter: Int?

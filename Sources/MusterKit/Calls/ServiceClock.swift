@@ -1,6 +1,6 @@
 import Foundation
 
-/// The service's time, from the `Date` of its responses. Between them, a clock runs on that nobody can set, so the
+/// The service's time, from the `Date` of its responses. Between them, a clock runs on that no one can set, so the
 /// device's time of day does not matter.
 final class ServiceClock: Sendable {
   private static let months = [

@@ -940,16 +940,13 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
   public var participants: [Guest]?
   /// The first page of the guest list. Only with `include=guests`.
   public var guests: Page<Guest>?
-  /// The stamp of the event as the caller sees it, with its guests. Only with `include=guests`. Nil for an archived
-  /// event.
-  public var timestamp: Stamp?
 
   public init(
     id: Identifier<Event>, title: String, note: String? = nil, startTime: Date, endTime: Date? = nil,
     timeZone: TimeZone, location: Location? = nil, url: URL? = nil, capacity: Int? = nil, maxPlusOnes: Int = 0,
     status: EventStatus, creator: Person? = nil, hosts: [Person] = [], version: Int, createdAt: Date, updatedAt: Date,
     myRole: EventRole, myStatus: GuestStatus, myPlusOnes: Int = 0, answerBy: Date? = nil, counts: Counts? = nil,
-    participants: [Guest]? = nil, guests: Page<Guest>? = nil, timestamp: Stamp? = nil
+    participants: [Guest]? = nil, guests: Page<Guest>? = nil
   ) {
     self.id = id
     self.title = title
@@ -974,12 +971,11 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     self.counts = counts
     self.participants = participants
     self.guests = guests
-    self.timestamp = timestamp
   }
 
   enum CodingKeys: String, CodingKey {
     case id, title, note, startTime, endTime, location, url, capacity, maxPlusOnes, status, creator, hosts, version,
-      createdAt, updatedAt, myRole, myStatus, myPlusOnes, answerBy, counts, participants, guests, timestamp
+      createdAt, updatedAt, myRole, myStatus, myPlusOnes, answerBy, counts, participants, guests
     case timeZoneName = "timeZone"
   }
 
@@ -1008,7 +1004,6 @@ public struct Event: Codable, Sendable, Hashable, Identifiable {
     counts = try container.decodeIfPresent(Counts.self, forKey: .counts)
     participants = try container.decodeIfPresent([Guest].self, forKey: .participants)
     guests = try container.decodeIfPresent(Page<Guest>.self, forKey: .guests)
-    timestamp = try container.decodeIfPresent(Stamp.self, forKey: .timestamp)
   }
 }
 
@@ -1085,7 +1080,7 @@ public struct Guest: Codable, Sendable, Hashable, Identifiable {
   }
 }
 
-/// The answer that stands there.
+/// The current answer.
 public struct CurrentAnswer: Codable, Sendable, Hashable {
   /// The state of a guest. `invited`: not answered yet. `waitlisted`: wants to come, and gets a place when one becomes
   /// free. `pending`: the guest came through a link with `approval`, and no host has approved them.
@@ -1123,7 +1118,7 @@ struct InvitationAnswer: Codable, Sendable, Hashable {
   /// guest accepts after declining, at most up to `maxPlusOnes`. If the event allows none, more than 0 is refused with
   /// the code `no-plus-ones`.
   var plusOnes: Int?
-  /// The state of the guest that the answer is based on, as in `myStatus`. If a newer answer stands there: 409
+  /// The state of the guest that the answer is based on, as in `myStatus`. If there is a newer answer: 409
   /// `superseded`.
   var ifStatus: GuestStatus?
   /// The number of people whom the guest brings that the answer is based on, as in `myPlusOnes`.
@@ -1134,7 +1129,7 @@ struct InvitationAnswer: Codable, Sendable, Hashable {
 struct AnswerSetting: Codable, Sendable, Hashable {
   /// The answer of a guest.
   var status: Answer
-  /// The state of the guest that the answer is based on, as in the guest list. If a newer answer stands there: 409
+  /// The state of the guest that the answer is based on, as in the guest list. If there is a newer answer: 409
   /// `superseded`.
   var ifStatus: GuestStatus?
   /// The number of people whom the guest brings that the answer is based on, as in the guest list.

@@ -82,7 +82,7 @@ extension Problem.Slug {
   public static let linkNotFound: Self = "link-not-found"
   /// 403: The share link has the kind `view`: ask a host for an invitation.
   public static let linkOnlyShows: Self = "link-only-shows"
-  /// 412: Something newer stands there than what `If-Match` names: read it, and let the user decide.
+  /// 412: There is something newer than what `If-Match` names: read it, and let the user decide.
   public static let lostUpdate: Self = "lost-update"
   /// 400: The body is not a JSON object, or is JSON that Muster refuses.
   public static let malformedBody: Self = "malformed-body"
@@ -136,7 +136,8 @@ extension Problem.Slug {
   public static let sessionNotFound: Self = "session-not-found"
   /// 503: This process is about to stop: repeat on another connection.
   public static let stopping: Self = "stopping"
-  /// 409: A newer answer stands there than what the request is based on, in `current`: let the user decide.
+  /// 409: The answer has changed since the state that the request is based on; `current` is the new one: let the user
+  /// decide.
   public static let superseded: Self = "superseded"
   /// 401: Refresh, then repeat.
   public static let tokenExpired: Self = "token-expired"

@@ -28,7 +28,7 @@ extension User {
 }
 
 extension FoundUser {
-  /// The user as lists show them, for ``Write/sendRequest(to:temporaryID:)`` and ``Write/block(_:)``.
+  /// The user as lists show them, for ``Write/sendRequest(to:id:)`` and ``Write/block(_:)``.
   public var person: Person { Person(id: id, username: username, displayName: displayName, pictureUrl: pictureUrl) }
 }
 

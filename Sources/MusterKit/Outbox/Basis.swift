@@ -1,7 +1,7 @@
 import Foundation
 
-/// What the user saw when they made a write: the state of what it changes, with the effects of earlier pending writes.
-/// The service refuses the write if something newer stands there.
+/// The state that the user saw when they made a write: that of what it changes, with the effects of earlier pending writes.
+/// The service refuses the write if there is something newer.
 enum Basis: Codable, Sendable, Hashable {
   /// The user's own answer.
   case answer(GuestStatus, plusOnes: Int)
@@ -68,13 +68,15 @@ extension Write {
       case .editProfile(let edit): try? JSONValue(encoding: edit)
       // Without the stamp.
       case .setPreferences(let new): try? JSONValue(encoding: NotificationPreferences(new.choices))
-      default: JSONValue?.none
+      case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
+        .createEvent, .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+        JSONValue?.none
       }
     guard case .object(let members)? = json else { return [:] }
     return members
   }
 
-  /// What the service has now of the object that an edit changes; nil for other writes.
+  /// The service's current values of the object that an edit changes; nil for other writes.
   ///
   /// - Throws: ``MusterError``
   func currentState(with client: MusterClient) async throws -> NewerState? {
@@ -82,7 +84,9 @@ extension Write {
     case .editEvent(let id, _, _): .event(try await client.events.get(id))
     case .editProfile: .profile(try await client.me.get())
     case .setPreferences: .preferences(try await client.notifications.preferences())
-    default: nil
+    case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
+      .createEvent, .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+      nil
     }
   }
 }

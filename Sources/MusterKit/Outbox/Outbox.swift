@@ -162,7 +162,7 @@ extension Outbox {
     change(record.id) { $0.attemptedAt = time }
   }
 
-  /// Gives a write another key, because the service knows the present one from a request with other words.
+  /// Gives a write another key, because the service knows the current one from a request with other words.
   ///
   /// - Throws: ``StoreError``
   func changeKey(of record: OutboxRecord) async throws {

@@ -43,18 +43,25 @@ struct OutboxFiles: Sendable {
   }
 
   /// Whether a user's folder has writes that were not sent, or refusals. Files that cannot be read count.
-  static func haveUnsentWrites(in userFolder: URL) -> Bool {
+  static func haveUnsentWrites(in userFolder: URL) -> Bool { files(in: userFolder).contains { !isSent($0) } }
+
+  /// Removes what the service has carried out.
+  static func removeSent(in userFolder: URL) {
+    for file in files(in: userFolder) where isSent(file) { unlink(file.path) }
+  }
+
+  private static func files(in userFolder: URL) -> [URL] {
     let folder = userFolder.appendingPathComponent(subfolder)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return names.contains { name in
-      guard let id = id(in: name) else { return false }
-      let file = try? Data(contentsOf: folder.appendingPathComponent(name))
-      guard case .record(let record)? = file.map({ OutboxFile($0, id: id) }) else { return true }
-      switch record.state {
-      case .waiting, .refused: return true
-      case .sent: return false
-      }
-    }
+    return names.filter { id(in: $0) != nil && !$0.hasSuffix(StoreFolder.suffix) }.map(folder.appendingPathComponent)
+  }
+
+  /// Whether the service has carried out the write in a file. A file that cannot be read may have any.
+  private static func isSent(_ file: URL) -> Bool {
+    guard let id = id(in: file.lastPathComponent), let data = try? Data(contentsOf: file),
+      case .record(let record) = OutboxFile(data, id: id)
+    else { return false }
+    return record.state == .sent
   }
 
   private func write(_ record: OutboxRecord) throws {

@@ -20,7 +20,7 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   /// Writes are sent in this order.
   var sequence: Int
   let write: Write
-  /// What the user saw. Nil for writes that need none, and if the lists did not have it.
+  /// The state that the user saw. Nil for writes that need none, and if the lists did not have it.
   var basis: Basis?
   /// The same for each attempt, so that the write happens once.
   var key: IdempotencyKey
@@ -72,7 +72,7 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
   public enum Reason: Codable, Sendable, Hashable {
     /// The service refused it.
     case refused(Problem)
-    /// Something newer stands there than the user saw, from another device, a browser or another host. It did not
+    /// There is something newer than the user saw, from another device, a browser or another host. It did not
     /// happen. Show the user both, the write and this. ``MusterStore/sendAgain(_:)`` replaces the newer state.
     case superseded(by: NewerState)
     /// It was sent, and no response arrived within a day. Perhaps it has happened: the lists show what the service has.
@@ -101,7 +101,7 @@ public struct RefusedWrite: Sendable, Hashable, Identifiable {
     }
   }
 
-  /// What stands there instead, if something newer than the user saw was in the way.
+  /// The newer state that was in the way, if the user had seen an older one.
   public var newerState: NewerState? { if case .superseded(let state) = reason { state } else { nil } }
 }
 

@@ -1,12 +1,14 @@
+import Foundation
+
 extension Write {
   /// Why a write may be sent again, although an earlier request with it may have had its effect. The service forgets
   /// the keys of writes after a day, and a phone may be without a network for longer.
   enum Repetition: Sendable, Hashable {
-    /// What the write ends never begins again under the same id, so the second request finds it ended.
+    /// The write ends a thing that never begins again under the same id, so the second request finds it ended.
     case isFinal
     /// The write only adds to a set that never shrinks.
     case onlyGrows
-    /// What the write creates has its id from the client, so the second request finds it.
+    /// The new thing has its id from the client, so the second request finds it.
     case hasOwnID
     /// The write says what it is based on. The second request finds the state as it wants it, or is refused.
     case isBased
@@ -53,6 +55,10 @@ extension OutboxRecord {
 extension Write {
   /// Whether nothing else makes a repeated request safe.
   var needsKey: Bool { repetition == .needsKey }
+
+  func isAnswer(to event: UUID?) -> Bool {
+    if case .answer(_, let id, _) = self { id.rawValue == event } else { false }
+  }
 
   fileprivate var hasVersion: Bool { if case .editEvent(_, _, .some) = self { true } else { false } }
 }

@@ -2,7 +2,7 @@ import Foundation
 
 /// A change that the user makes. The store shows it immediately, keeps it on the disk, and sends it when it can.
 ///
-/// What a write creates has its id from the beginning, sent or not, and other writes may name it.
+/// A new thing has its id from the beginning, sent or not, and other writes may name it.
 public enum Write: Codable, Sendable, Hashable {
   /// Answers the invitation to an event.
   case answer(Answer, to: Event.ID, plusOnes: Int? = nil)
@@ -37,7 +37,7 @@ public enum Write: Codable, Sendable, Hashable {
   /// Marks everything as read that the list shows, and what came before it. ``MusterStore/perform(_:)`` fills in the
   /// list's stamp and its unread notifications, so that later ones stay unread.
   case markAllRead(before: Stamp? = nil, shown: [InboxItem.ID] = [])
-  /// Changes name, display name or bio. An edit of the address needs a connection: use ``MeAPI/edit(_:key:)``.
+  /// Changes name, display name or bio. An edit of the address needs a connection: use ``MeAPI/edit(_:ifStamp:key:)``.
   case editProfile(ProfileEdit)
   /// Turns types of notifications on and off. Types that are absent keep their value.
   case setPreferences(NotificationPreferences)
@@ -101,7 +101,7 @@ extension Write {
     case .endFriendship: [.friends]
     case .block:
       [.blocks, .friends, .friendRequests, .sentFriendRequests, .events, .invitations, .notifications]
-    case .unblock: [.blocks, .notifications]
+    case .unblock: [.blocks, .notifications, .events]
     case .createEvent: [.events]
     case .markRead, .markAllRead: [.notifications]
     // Own events and requests show the user.
@@ -114,7 +114,7 @@ extension Write {
 extension Write {
   /// Sends this write.
   ///
-  /// - Parameter basis: what the user saw. If something newer stands there, the service refuses the write.
+  /// - Parameter basis: what the user saw. If there is something newer, the service refuses the write.
   /// - Throws: ``MusterError``
   func send(with client: MusterClient, key: IdempotencyKey, basedOn basis: Basis? = nil) async throws {
     switch self {

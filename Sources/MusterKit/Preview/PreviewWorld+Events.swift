@@ -106,8 +106,6 @@ extension PreviewWorld {
       let isCut = guests.count > Self.usualLimit
       event.guests = Page(
         items: Array(guests.prefix(Self.usualLimit)), nextCursor: isCut ? "\(Self.usualLimit)@" : nil)
-      // Any change of the previews moves it.
-      if lists.events?.contains(where: { $0.id == id }) == true { event.timestamp = stamps[.events] }
     }
     return try .json(event)
   }

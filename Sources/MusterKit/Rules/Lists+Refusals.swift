@@ -99,7 +99,7 @@ extension Lists {
   func refuse(_ newer: Party, at event: Event) throws(Problem) {
     try checkIsOpen(event)
     guard newer.status != .pending else { throw Places.Refusal.approvalPending.problem }
-    var problem = Problem.refused(.superseded, 409, "A newer answer stands there.")
+    var problem = Problem.refused(.superseded, 409, "There is a newer answer.")
     problem.current = CurrentAnswer(status: newer.status, plusOnes: newer.plusOnes)
     throw problem
   }

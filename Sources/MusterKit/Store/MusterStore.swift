@@ -51,7 +51,7 @@ public final class MusterStore {
   /// The copies with the pending writes, as they were shown last.
   @ObservationIgnored private var merged: MergedLists?
   @ObservationIgnored let openedCopies: OpenedCopies
-  @ObservationIgnored var openedEvents = OpenedEvents()
+  @ObservationIgnored let openedEvents = OpenedEvents()
   @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
   @ObservationIgnored private var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
@@ -66,6 +66,7 @@ public final class MusterStore {
   /// Why copies could not be written to the disk.
   @ObservationIgnored private var copiesError: StoreError?
   @ObservationIgnored private var loading: Task<Void, Never>?
+  @ObservationIgnored private var hasLoaded = false
   @ObservationIgnored private let arrived = Arrivals()
   @ObservationIgnored private let silence: Silence
 
@@ -96,12 +97,13 @@ public final class MusterStore {
     self.timing = timing
     copies = StoredCopies(client: client, folder: folder, now: timing.now)
     silence = Silence(patience: timing.requestSilence)
-    openedCopies = OpenedCopies(client: client, folder: folder, now: timing.now)
+    openedCopies = try OpenedCopies(client: client, folder: folder, now: timing.now)
     outbox = Outbox(try OutboxFiles(folder))
     publish()
     loading = Task { [copies, weak self] in
       let stored = await copies.load()
       self?.take(stored)
+      self?.hasLoaded = true
     }
   }
 
@@ -123,6 +125,8 @@ public final class MusterStore {
   private func perform(_ write: Write, replacing replaced: OutboxRecord.ID?) async throws -> PendingWrite {
     guard !isForgotten else { throw StoreError.forgotten }
     guard client.userID.map({ $0 == folder.user }) != false else { throw MusterError.loggedOut }
+    // The copies say what the write is based on. Without a wait, writes of one moment keep their order.
+    if !hasLoaded { await load() }
     var write = write
     switch write {
     case .editProfile(let edit) where edit.email != nil || edit.reauthentication != nil:
@@ -135,7 +139,7 @@ public final class MusterStore {
     default: break
     }
     let refusal = replaced.flatMap { id in outbox.refusals.first { $0.id == id } }
-    // The user has seen what stands there, and wants this instead.
+    // The user has seen the newer state, and wants this instead.
     let basis = refusal?.newerState.flatMap { Basis(of: write, $0) } ?? basis(of: write)
     do {
       let pending = try await outbox.add(write, basedOn: basis, at: timing.now(), replacing: replaced) { publish() }
@@ -327,7 +331,8 @@ extension MusterStore {
     let result = await copies.validate(collections, lengths: lengths)
     copiesError = result.diskError
     // Before the writes that the lists prove are no longer shown as pending.
-    if collections.contains(.events) { await refreshOpenedEvents() }
+    if collections.contains(.events) { await refreshOpenedEvents(thatWereWritten: true) }
+    let listed = Set((base.events ?? []).map(\.id))
     guard !isForgotten else { throw MusterError.loggedOut }
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     let failed = collections.subtracting(result.proved)
@@ -339,6 +344,9 @@ extension MusterStore {
     take(result)
     await outbox.eraseSettled(settled)
     if let error = result.error { throw error }
+    guard collections.contains(.events) else { return }
+    await checkCopies(ofEventsThatLeft: listed.subtracting((base.events ?? []).map(\.id)))
+    await refreshOpenedEvents(thatWereWritten: false)
   }
 
   /// Whether the lists were validated after the service carried out a write.
@@ -389,7 +397,7 @@ extension MusterStore {
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
         // Once for each launch, at most. All lists together: what one shows depends on others.
-        if record.needsKey, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
+        if record.notesAttempts, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
         try await send(record)
       }
       return nil
@@ -511,12 +519,17 @@ extension MusterStore {
     let state: NewerState
   }
 
-  /// What the lists show of what a write changes.
+  /// The state that a write changes, as the lists show it.
   private func basis(of write: Write) -> Basis? {
     switch write {
     case .answer(_, let id, _), .editEvent(let id, _, _):
-      let event = events.items.first { $0.id == id } ?? invitations.items.first { $0.event.id == id }?.event
-      return event.flatMap { Basis(of: write, .event($0)) }
+      let opened = openedEvents.find(id)
+      let listed = events.items.first { $0.id == id } ?? invitations.items.first { $0.event.id == id }?.event
+      guard var event = opened?.event ?? listed else { return nil }
+      // Pending edits have counted the version up. The service may have counted others' edits.
+      let sent = [base.events?.first { $0.id == id }, base.invitations?.first { $0.event.id == id }?.event]
+      event.version = (sent.compactMap(\.?.version) + [opened?.version].compactMap(\.self)).max() ?? 1
+      return Basis(of: write, .event(event))
     case .editProfile:
       guard var user = profile.value else { return nil }
       user.timestamp = statuses[.profile]?.stamp
@@ -525,7 +538,9 @@ extension MusterStore {
       guard var preferences = notificationPreferences.value else { return nil }
       preferences.timestamp = statuses[.notificationPreferences]?.stamp
       return Basis(of: write, .preferences(preferences))
-    default: return nil
+    case .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock, .createEvent,
+      .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+      return nil
     }
   }
 
@@ -548,6 +563,13 @@ extension MusterStore {
 
   private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
     await outbox.move(record, to: .refused(reason))
+    // The next answer to the same event was made as if this one had happened.
+    if case .answer? = record.basis, let basis = record.basis,
+      let next = outbox.unsettled.first(where: { $0.state == .waiting && $0.write.isAnswer(to: record.write.subject) })
+    {
+      // If the disk is full, it is refused as well, and the user is asked.
+      try? await outbox.changeBasis(of: next, to: basis)
+    }
     invalidate(record.write.collections)
   }
 
@@ -582,27 +604,30 @@ extension MusterStore {
     life.isStreaming = false
     life.number += 1
     let (number, lastEventID) = (life.number, life.lastEventID)
-    life.stream = Task { [client, timing, weak self] in
-      while !Task.isCancelled {
-        do {
-          var events = client.notifications.stream(after: self?.life.lastEventID ?? lastEventID)
-          events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
-          events.onBytes = { Task { @MainActor in self?.expectHeartbeat(ofLife: number) } }
-          var iterator = events.makeAsyncIterator()
-          while let event = try await iterator.next() {
-            guard self?.life.number == number else { return }
-            self?.life.lastEventID = iterator.lastEventID
-            self?.take(event)
+    // Never with the tokens of a user who has logged in since.
+    life.stream = Sender.$actingUser.withValue(folder.user) {
+      Task { [client, timing, weak self] in
+        while !Task.isCancelled {
+          do {
+            var events = client.notifications.stream(after: self?.life.lastEventID ?? lastEventID)
+            events.onLoss = { Task { @MainActor in self?.loseStream(ofLife: number) } }
+            events.onBytes = { Task { @MainActor in self?.expectHeartbeat(ofLife: number) } }
+            var iterator = events.makeAsyncIterator()
+            while let event = try await iterator.next() {
+              guard self?.life.number == number else { return }
+              self?.life.lastEventID = iterator.lastEventID
+              self?.take(event)
+            }
+          } catch MusterError.loggedOut {
+            self?.endSession(ofLife: number)
+            return
+          } catch {
+            // Connected again below.
           }
-        } catch MusterError.loggedOut {
-          self?.endSession(ofLife: number)
-          return
-        } catch {
-          // Connected again below.
+          guard !Task.isCancelled else { return }
+          self?.loseStream(ofLife: number)
+          try? await timing.sleep(timing.maximumRetry)
         }
-        guard !Task.isCancelled else { return }
-        self?.loseStream(ofLife: number)
-        try? await timing.sleep(timing.maximumRetry)
       }
     }
   }

@@ -7,8 +7,9 @@ import Observation
 ///     ...
 ///     .task { try? await opened.refresh() }
 ///
-/// The copy stays on the disk, for the last 100 events that were opened. While someone holds this object, the store
-/// reads the event again whenever it validates ``MusterStore/events``. An unchanged copy costs one small request.
+/// The copy stays on the disk, for the last 100 events that were read, and for at most 60 days. While someone holds this
+/// object, the store reads the event again whenever it validates ``MusterStore/events``. An unchanged copy costs one
+/// small request.
 @MainActor
 @Observable
 public final class OpenedEvent {
@@ -23,6 +24,8 @@ public final class OpenedEvent {
 
   @ObservationIgnored fileprivate var copy: OpenedCopy?
   @ObservationIgnored fileprivate weak var store: MusterStore?
+  /// The number of requests so far, and that of the request whose response the copy is.
+  @ObservationIgnored fileprivate var requests = (sent: 0, taken: 0)
 
   fileprivate init(_ id: Event.ID, in store: MusterStore) {
     self.id = id
@@ -35,6 +38,9 @@ public final class OpenedEvent {
   ///   copy stays.
   public func refresh() async throws { try await store?.refresh(self) }
 
+  /// The version of the copy, as the service sent it.
+  var version: Int? { copy?.event.version }
+
   fileprivate func show(_ new: Event?, hasPendingWrites isPending: Bool) {
     if event != new { event = new }
     if upToDateAsOf != copy?.provedAt { upToDateAsOf = copy?.provedAt }
@@ -43,7 +49,7 @@ public final class OpenedEvent {
 }
 
 extension MusterStore {
-  /// The screen of an event. It shows what is on the disk as soon as that is read. Call ``OpenedEvent/refresh()`` when
+  /// The screen of an event. It shows the copy on the disk as soon as that is read. Call ``OpenedEvent/refresh()`` when
   /// the screen appears.
   public func opened(_ id: Event.ID) -> OpenedEvent {
     if let opened = openedEvents.find(id) { return opened }
@@ -61,20 +67,39 @@ extension MusterStore {
 
   fileprivate func refresh(_ opened: OpenedEvent) async throws {
     defer { showOpenedEvents() }
+    opened.requests.sent += 1
+    let number = opened.requests.sent
     do {
-      let copy = try await openedCopies.refresh(opened.id, from: opened.copy)
+      let copy = try await openedCopies.read(opened.id, unless: opened.copy)
       guard !isForgotten else { throw MusterError.loggedOut }
+      // A later request may have been faster.
+      guard number > opened.requests.taken else { return }
+      opened.requests.taken = number
       opened.copy = copy
+      await openedCopies.keep(copy)
     } catch let error as MusterError where error.problem?.type == .eventNotFound {
+      guard number > opened.requests.taken else { throw error }
+      opened.requests.taken = number
       opened.copy = nil
       await openedCopies.remove(opened.id)
       throw error
     }
   }
 
-  /// Reads all events again that someone holds. A failure leaves the copies.
-  func refreshOpenedEvents() async {
-    for opened in openedEvents.all { try? await refresh(opened) }
+  /// Reads events again that someone holds. A failure leaves the copies.
+  ///
+  /// - Parameter wereWritten: those about which a write was sent, or the others.
+  func refreshOpenedEvents(thatWereWritten wereWritten: Bool) async {
+    let written = Set(outbox.unsettled.filter { $0.state == .sent }.compactMap(\.write.subject))
+    let opened = openedEvents.all.filter { written.contains($0.id.rawValue) == wereWritten }
+    await withTaskGroup { group in
+      for opened in opened { group.addTask { try? await self.refresh(opened) } }
+    }
+  }
+
+  /// Reads the copies of events again that have left the list, and removes those that the user no longer sees.
+  func checkCopies(ofEventsThatLeft ids: Set<Event.ID>) async {
+    for id in ids.subtracting(openedEvents.all.map(\.id)) { await openedCopies.check(id) }
   }
 
   /// Shows the copies with the pending writes.
@@ -91,7 +116,7 @@ extension MusterStore {
     let listed = lists.events?.first { $0.id == opened.id }
     if let copy = opened.copy {
       var event = copy.event
-      if let listed, let validated = statuses[.events]?.provedAt, validated > copy.provedAt {
+      if let listed, isNewer(listed, than: copy) {
         event = listed
         (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
       }
@@ -102,15 +127,48 @@ extension MusterStore {
       }
     }
     for record in outbox.unsettled { record.write.apply(to: &lists, at: record.createdAt) }
-    var event = lists.events?.first { $0.id == opened.id }
-    if let guests = lists.surroundings?.guests[opened.id] { event?.guests?.items = guests }
+    guard var event = lists.events?.first(where: { $0.id == opened.id }) else { return nil }
+    if let guests = lists.surroundings?.guests[opened.id] { event.guests?.items = guests }
+    let blocked = Set(outbox.unsettled.compactMap(\.write.blockedUser))
+    let (isGuest, own) = (event.myRole == .guest, event.myParty)
+    event.changeGuests { guests in
+      guests.removeAll { guest in guest.user.map { blocked.contains($0.id) } ?? false }
+      for index in guests.indices where isGuest && guests[index].user?.id == base.profile?.id {
+        (guests[index].status, guests[index].plusOnes) = (own.status, own.plusOnes)
+      }
+    }
     return event
+  }
+
+  private func isNewer(_ listed: Event, than copy: OpenedCopy) -> Bool {
+    guard listed.version == copy.event.version else { return listed.version > copy.event.version }
+    return statuses[.events].map { $0.provedAt > copy.provedAt } ?? false
+  }
+}
+
+extension Event {
+  fileprivate mutating func changeGuests(_ change: (inout [Guest]) -> Void) {
+    if var items = guests?.items {
+      change(&items)
+      guests?.items = items
+    }
+    if var first = participants {
+      change(&first)
+      participants = first
+    }
+  }
+}
+
+extension Write {
+  fileprivate var blockedUser: User.ID? {
+    if case .block(let person) = self { return person.id }
+    return nil
   }
 }
 
 /// The events that someone holds.
 @MainActor
-struct OpenedEvents {
+final class OpenedEvents {
   private struct Entry {
     weak var opened: OpenedEvent?
   }
@@ -125,7 +183,7 @@ struct OpenedEvents {
     for opened in all { opened.copy = nil }
   }
 
-  mutating func add(_ opened: OpenedEvent) {
+  func add(_ opened: OpenedEvent) {
     entries.removeAll { $0.opened == nil }
     entries.append(Entry(opened: opened))
   }
@@ -153,6 +211,8 @@ struct OpenedCopy: Sendable {
 actor OpenedCopies {
   private static let subfolder = "opened"
   private static let maximum = 100
+  /// Seconds for which a copy is kept.
+  private static let lifetime: TimeInterval = 60 * 86_400
 
   private let client: MusterClient
   private let folder: StoreFolder
@@ -165,10 +225,13 @@ actor OpenedCopies {
     let provedAt: Date
   }
 
-  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
+  /// - Throws: ``StoreError/disk(_:)``
+  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) throws {
     self.client = client
     self.folder = folder
     self.now = now
+    // Not later: once the user's folder is deleted, nothing of it comes back.
+    try folder.makeSubfolder(Self.subfolder)
   }
 
   func load(_ id: Event.ID) -> OpenedCopy? {
@@ -179,40 +242,57 @@ actor OpenedCopies {
 
   /// The event as the service has it now.
   ///
+  /// - Parameter copy: which may be right; nil for the one on the disk.
   /// - Throws: ``MusterError``
-  func refresh(_ id: Event.ID, from old: OpenedCopy?) async throws -> OpenedCopy {
+  func read(_ id: Event.ID, unless copy: OpenedCopy?) async throws -> OpenedCopy {
+    let old = copy ?? load(id)
     let sentAt = now()
     let response = try await Sender.$actingUser.withValue(folder.user) {
       try await client.events.withGuests(id, unless: old?.eTag)
     }
-    var copy: OpenedCopy
+    var read: OpenedCopy
     if let response {
       do {
-        copy = try OpenedCopy(response.event, eTag: response.eTag, provedAt: sentAt)
+        read = try OpenedCopy(response.event, eTag: response.eTag, provedAt: sentAt)
       } catch {
         throw MusterError.unexpectedResponse(status: 200, detail: "\(error)")
       }
     } else if let old {
-      copy = old
-      copy.provedAt = sentAt
+      read = old
+      read.provedAt = sentAt
     } else {
       throw MusterError.unexpectedResponse(status: 304, detail: "The service sent no event.")
     }
-    keep(copy)
-    return copy
+    return read
+  }
+
+  /// Reads the copy of an event again, if there is one, and removes it if the user no longer sees the event.
+  func check(_ id: Event.ID) async {
+    guard let copy = load(id) else { return }
+    do {
+      keep(try await read(id, unless: copy))
+    } catch let error as MusterError where error.problem?.type == .eventNotFound {
+      remove(id)
+    } catch {
+      // As for all copies: it is read again when the event is opened.
+    }
   }
 
   func remove(_ id: Event.ID) { try? folder.remove(Self.name(of: id)) }
 
   /// If the disk is full, the older file stays: it is right for its own tag.
-  private func keep(_ copy: OpenedCopy) {
+  func keep(_ copy: OpenedCopy) {
     let file = File(event: copy.json, eTag: copy.eTag, provedAt: copy.provedAt)
-    guard let data = try? JSONEncoder().encode(file), (try? folder.makeSubfolder(Self.subfolder)) != nil,
+    guard let data = try? JSONEncoder().encode(file),
       (try? folder.write(data, to: Self.name(of: copy.event.id))) != nil,
-      let names = try? folder.names(in: Self.subfolder), names.count > Self.maximum
+      let names = try? folder.names(in: Self.subfolder)
     else { return }
-    let paths = names.map { "\(Self.subfolder)/\($0)" }.sorted { folder.age(of: $0) < folder.age(of: $1) }
-    for path in paths.dropFirst(Self.maximum) { try? folder.remove(path) }
+    let ages = names.map { name in (path: "\(Self.subfolder)/\(name)", age: folder.age(of: "\(Self.subfolder)/\(name)"))
+    }
+    for (place, file) in ages.sorted(by: { $0.age < $1.age }).enumerated()
+    where place >= Self.maximum || file.age > Self.lifetime {
+      try? folder.remove(file.path)
+    }
   }
 
   private static func name(of id: Event.ID) -> String { "\(subfolder)/\(id.wire).json" }

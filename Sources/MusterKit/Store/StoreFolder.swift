@@ -16,7 +16,8 @@ final class StoreFolder: Sendable {
 
   /// A folder of its own, so that nothing of the app is deleted with it.
   private static let name = "MusterStore"
-  private static let suffix = ".new"
+  /// Of a file that is being written.
+  static let suffix = ".new"
   /// Seconds. An unfinished file of a process that ended is deleted after this time.
   private static let unfinishedAge: TimeInterval = 3600
 
@@ -44,10 +45,13 @@ final class StoreFolder: Sendable {
   /// Deletes everything in a user's folder but unsent writes.
   private static func dropCopies(in folder: URL) throws {
     try onDisk(folder) {
-      guard OutboxFiles.haveUnsentWrites(in: folder) else { return try FileManager.default.removeItem(at: folder) }
       for name in try contents(of: folder) where name != OutboxFiles.subfolder {
         try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
       }
+      OutboxFiles.removeSent(in: folder)
+      // Both stay if they are not empty: another process may just have saved a write.
+      rmdir(folder.appendingPathComponent(OutboxFiles.subfolder).path)
+      rmdir(folder.path)
     }
   }
 

@@ -218,7 +218,7 @@ import TestSupport
     }
   }
 
-  @Test func `a user who does not exist cannot be told from a hidden one`() async throws {
+  @Test func `a user who does not exist looks like a hidden one`() async throws {
     try await Scene.play { scene in
       let others = [UUID().uuidString, scene.event, scene.request]
       for (method, path) in [("DELETE", "friends"), ("PUT", "blocks"), ("DELETE", "blocks")] {

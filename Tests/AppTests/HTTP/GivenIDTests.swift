@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  /// What becomes of the first of two creations, which is paused just before its COMMIT.
+  /// The end of the first of two creations, which is paused just before its COMMIT.
   @Test(arguments: Creation.allCases, [true, false])
   private func `a creation waits for the one with its id that has not committed`(
     _ creation: Creation, isOfOneUser: Bool

@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func `the answer that stands there is repeated, whatever it is based on`() async throws {
+  @Test func `the current answer is repeated, whatever it is based on`() async throws {
     try await run(capacity: 1) { app, ana, ben, cleo, id in
       let going = #"{"status": "going", "plusOnes": 0, "ifStatus": "invited", "ifPlusOnes": 0}"#
       for (phone, status) in [(ben, "going"), (cleo, "waitlisted")] {

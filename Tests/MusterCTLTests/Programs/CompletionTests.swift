@@ -10,7 +10,7 @@ import Testing
   /// Tests may run on a busy machine.
   private static let patience = ["MUSTER_COMPLETION_LIMIT": "30"]
 
-  /// What bash offers for the last word of a line.
+  /// The words that bash offers for the last word of a line.
   ///
   /// - Parameter words: of the command line, as they are typed. The cursor is behind the last one.
   private func offers(
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  /// What an interactive bash with the completions shows after a line.
+  /// The screen of an interactive bash with the completions after a line.
   private func typing(_ line: String, in demo: Demo) async throws -> String {
     let folder = URL(filePath: Program.path("musterctl")).deletingLastPathComponent().path
     let more = ["PATH": "\(folder):/usr/bin:/bin", "PS1": "> ", "INPUTRC": "/dev/null", "NO_COLOR": "1"]

@@ -157,7 +157,7 @@ import Testing
       #expect(Set(events.compactMap { $0["title"]?.string }) == ["Quiz night", "Pub quiz"])
       for event in events {
         #expect(Set(event.keys) == ["id", "title", "startTime"])
-        // The script goes on with an id.
+        // The script continues with an id.
         let id = try #require(event["id"]?.string)
         let shown = try await demo.say("events show \(id) --json", as: "ana")
         #expect(shown.contains(try #require(event["startTime"]?.string)))

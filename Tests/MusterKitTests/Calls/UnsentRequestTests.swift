@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterKit
 
-/// What a failed request tells about whether it has left the device.
+/// Whether a failed request has left the device, as far as its error tells.
 @Suite struct UnsentRequestTests {
   private let transport = URLSessionTransport()
 

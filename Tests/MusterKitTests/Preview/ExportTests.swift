@@ -10,7 +10,7 @@ import Testing
   /// The model of each call, by the beginning of its file's name. The longest name applies.
   private static let models: [(name: String, read: Reader)] = [
     ("post-auth-login", reader(Tokens.self)), ("get-users-me", reader(User.self)),
-    ("get-users-0", reader(PublicProfile.self)), ("get-users-query", reader(Page<Person>.self)),
+    ("get-users-0", reader(PublicProfile.self)), ("get-users-query", reader(Page<FoundUser>.self)),
     ("get-users-recommended", reader(Page<Recommendation>.self)), ("get-friends", reader(Page<Friend>.self)),
     ("get-friend-requests-direction", reader(Page<FriendRequest>.self)),
     ("get-friend-requests-0", reader(FriendRequest.self)), ("post-friend-requests", reader(FriendRequest.self)),

@@ -27,7 +27,7 @@ struct WriteLedger: Sendable {
     }
   }
 
-  /// What is wrong once all phones have caught up.
+  /// The faults that are left once all phones have caught up.
   ///
   /// - Parameter created: how many events there are with the mark of each write that created one.
   func findings(created: [String: Int]) -> [String] {

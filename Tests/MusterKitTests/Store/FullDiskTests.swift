@@ -113,7 +113,8 @@ import Testing
   }
 
   /// The system itself refuses the bytes.
-  @Test nonisolated func `a process that may write no more bytes goes on, and sends what it keeps later`() async throws
+  @Test nonisolated func `a process that may write no more bytes continues, and sends what it keeps later`()
+    async throws
   {
     let shared = try await MusterServer.shared.value
     try await URL.withFolder { folder in

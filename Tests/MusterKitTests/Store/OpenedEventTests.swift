@@ -69,6 +69,29 @@ import Testing
     }
   }
 
+  @Test func `a screen that opens with a current copy gets no other one`() async throws {
+    try await run { phone, opened, _, _, _ in
+      try phone.relaunch()
+      let count = unchanged.value
+      let again = phone.store.opened(opened.id)
+      try await again.refresh()
+      #expect(unchanged.value == count + 1 && again.event?.guests?.items.count == 2)
+    }
+  }
+
+  @Test func `a copy goes with the invitation, although no screen is open`() async throws {
+    try await run { phone, opened, ana, ben, _ in
+      let file = try #require(
+        FileManager.default.enumerator(at: phone.folder, includingPropertiesForKeys: nil)?
+          .compactMap { $0 as? URL }.first { $0.lastPathComponent.hasPrefix("\(opened.id)") })
+      try phone.relaunch()
+      try await phone.catchUp()
+      try await ana.client.events.withdraw(Guest.ID(ben.id), from: opened.id)
+      try await phone.store.refresh()
+      #expect(!FileManager.default.fileExists(atPath: file.path))
+    }
+  }
+
   @Test func `an edit that the list has is newer than an old copy`() async throws {
     try await run { phone, opened, ana, _, _ in
       let id = opened.id

@@ -230,7 +230,7 @@ extension JSONWriter {
     status: some RawRepresentable<String>, creator: (some JSONWritable)?, hosts: [some JSONWritable], version: Int,
     createdAt: Timestamp, updatedAt: Timestamp, myRole: some RawRepresentable<String>,
     myStatus: some RawRepresentable<String>, myPlusOnes: Int, answerBy: Timestamp?, counts: (some JSONWritable)?,
-    participants: [some JSONWritable]?, guests: (some JSONWritable)?, timestamp: Stamp??
+    participants: [some JSONWritable]?, guests: (some JSONWritable)?
   ) {
     openObject()
     member("id", id)
@@ -256,7 +256,6 @@ extension JSONWriter {
     if let counts { member("counts", counts) }
     if let participants { member("participants", participants) }
     if let guests { member("guests", guests) }
-    if let timestamp { member("timestamp", timestamp) }
     closeObject()
   }
 
@@ -293,7 +292,7 @@ extension JSONWriter {
     closeObject()
   }
 
-  /// The answer that stands there.
+  /// The current answer.
   @inline(__always)
   mutating func currentAnswer(status: some RawRepresentable<String>, plusOnes: Int) {
     openObject()

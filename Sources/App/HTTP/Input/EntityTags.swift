@@ -51,7 +51,7 @@ struct EntityTags: Sendable {
 }
 
 extension Request {
-  /// What a change is based on. Nil if there is no `If-Match`, or for `*`.
+  /// The state that a change is based on. Nil if there is no `If-Match`, or for `*`.
   func ifMatch() -> EntityTags? {
     guard let tags = EntityTags(.ifMatch, of: self), !tags.isAny else { return nil }
     return tags

@@ -18,8 +18,9 @@ extension FoundUser {
   private static let minimumSimilarity = 0.2
 
   /// Those of some people whom a user sees, in the given order.
-  static func these(_ ids: [User.ID], for reader: User.ID, in database: some Querying) async throws -> [FoundUser] {
-    try await database.rows(
+  static func these(_ ids: [User.ID], for reader: User.ID, in database: Database) async throws -> [FoundUser] {
+    // Of people with thousands of friends, the mutual ones take a while. Other readers must not wait for them.
+    try await database.slow.rows(
       """
       SELECT \(Person.columns("u")), \(Relationship.columns(of: "u.id", to: reader))
       FROM users AS u

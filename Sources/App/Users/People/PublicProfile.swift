@@ -23,10 +23,7 @@ struct Relationship: Sendable {
     CASE
       WHEN EXISTS (\(friends(with: reader, and: user))) THEN 'friends'
       ELSE coalesce(
-        (
-          \(pendingRequest(direction(for: reader), between: reader, and: user))
-            AND (q.sender_id = \(reader) OR NOT q.filtered)
-        ),
+        (\(pendingRequest(direction(for: reader), between: reader, and: user))),
         'none')
     END AS friendship,
     (
@@ -75,12 +72,14 @@ private func direction(for reader: User.ID) -> SQL {
   "CASE WHEN q.sender_id = \(reader) THEN 'requested' ELSE 'requesting' END"
 }
 
-/// A column of the pending friend request between two users, if there is one.
+/// A column of the pending friend request between two users, if the reader sees one. A filtered one is for its sender
+/// only.
 private func pendingRequest(_ column: SQL = "q.sender_id", between reader: User.ID, and other: SQL) -> SQL {
   """
   SELECT \(column) FROM friend_requests AS q
   WHERE q.status = 'pending' AND least(q.sender_id, q.receiver_id) = least(\(reader), \(other))
     AND greatest(q.sender_id, q.receiver_id) = greatest(\(reader), \(other))
+    AND (q.sender_id = \(reader) OR NOT q.filtered)
   """
 }
 

@@ -10,14 +10,14 @@ struct OpenedEvent: Sendable {
   let phone: Phone
   let body: String
   private let path: String
-  private let stamp: String
+  private let tag: String
 
   /// - Parameter response: to a GET of ``path(_:)``.
   private init(_ phone: Phone, _ path: String, _ response: APIResponse) throws {
     self.phone = phone
     self.path = path
     body = response.body
-    stamp = try #require(response.json["timestamp"].string, "\(response.body)")
+    tag = try #require(response.header("ETag"), "\(response.body)")
   }
 
   init(_ event: String, of phone: Phone) async throws {
@@ -41,8 +41,8 @@ struct OpenedEvent: Sendable {
     }
   }
 
-  /// The header with which a GET echoes the stamp.
-  var ifNoneMatch: (String, String) { HeldCopy(stamp: stamp, items: "").ifNoneMatch }
+  /// The header with which a GET echoes the tag.
+  var ifNoneMatch: (String, String) { ("If-None-Match", tag) }
 
   /// Whether the service says that the copy is fresh.
   func isCalledFresh() async throws -> Bool {

@@ -114,8 +114,6 @@ struct ModelWorld {
       try await check(verb.isFarReaching ? Array(model.events.indices.suffix(6)) : event.map { [$0] } ?? [])
     }
     try await checkEverything()
-    try trace.joined(separator: "\n").write(
-      toFile: "/tmp/model-trace/\(seed)-\(steps)", atomically: true, encoding: .utf8)
   }
 
   mutating func checkEverything() async throws {
