@@ -76,7 +76,9 @@ struct Guest: Sendable {
 
 extension Guest {
   /// The first page of an event's guest list. See ``Event/find(withGuests:for:digests:in:)``.
-  struct FirstPage: Sendable, JSONWritable {
+  ///
+  /// A class, so that each event of a list has one word for it: copies of the struct were 2 % of a feed.
+  final class FirstPage: Sendable, JSONWritable {
     fileprivate static let length = 50
 
     private let items: [Guest]
