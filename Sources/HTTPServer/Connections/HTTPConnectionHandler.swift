@@ -17,45 +17,9 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     ByteBuffer, any Error, NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark, BodyReader
   >
 
-  /// The request that is arriving.
-  private enum Arriving {
-    case nothing
-    case request(HTTPRequest, ByteBuffer)
-    /// The task reads the body while it arrives.
-    case body(Body.Source, isWanted: Bool)
-    /// The body of a request that already has its response.
-    case unwantedBody
-  }
-
-  /// The turn in the exchange of requests and responses.
-  private enum Turn {
-    /// The task has not begun.
-    case beginning
-    /// The task waits for a request.
-    case client(CheckedContinuation<Request?, Never>)
-    /// A request waits for the task to begin.
-    case given(Request)
-    /// The task makes a response.
-    case task(hasBegunResponse: Bool)
-    /// The task gets no more requests.
-    case over
-
-    /// From the moment that a request is given until its response is complete.
-    var isInProgress: Bool {
-      switch self {
-      case .given, .task: true
-      case .beginning, .client, .over: false
-      }
-    }
-
-    var hasBegunResponse: Bool {
-      if case .task(hasBegunResponse: true) = self { true } else { false }
-    }
-  }
-
   private var context: ChannelHandlerContext?
-  private var arriving = Arriving.nothing
-  private var turn = Turn.beginning
+  private var arriving = Arriving<Body.Source>.nothing
+  private var turn = Turn<CheckedContinuation<Request?, Never>, Request>.beginning
   private var ending = ConnectionEnding.open
   /// The parts after the request in progress.
   private var waiting: Deque<HTTPRequestPart> = []
@@ -103,8 +67,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   }
 
   private var mayRead: Bool {
-    if case .body(_, isWanted: false) = arriving { return false }
-    return waiting.isEmpty && (turn.isInProgress || isWritable)
+    arriving.takesMore && waiting.isEmpty && (turn.isInProgress || isWritable)
   }
 
   /// Whether the client takes its responses. Otherwise one that only sends requests could fill the memory.
@@ -112,53 +75,26 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
 
   private var mustWait: Bool { !waiting.isEmpty || !mayTake }
 
-  private var mayTake: Bool {
-    if case .nothing = arriving { !turn.isInProgress && isWritable } else { true }
-  }
-
-  private var takesRequests: Bool {
-    if case .over = turn { false } else { ending.takesRequests }
-  }
+  private var mayTake: Bool { !arriving.isNothing || !turn.isInProgress && isWritable }
 
   private func take(_ part: HTTPRequestPart) {
-    switch (part, arriving) {
-    case (.head(let head), _):
-      arriving = takesRequests ? .request(head, ByteBuffer()) : .unwantedBody
-    case (.body(let bytes), .request):
-      append(bytes)
-    case (.body(let bytes), .body(let source, _)):
-      if case .stopProducing = source.yield(bytes) { arriving = .body(source, isWanted: false) }
-    case (.end, .request(let head, let body)):
-      arriving = .nothing
-      give(Request(head: head, body: RequestBody(body)))
-    case (.end, .body(let source, _)):
-      source.finish()
-      arriving = .nothing
-    case (.end, .unwantedBody):
-      arriving = .nothing
-    case (.body, _), (.end, .nothing):
-      break
+    switch part {
+    case .head(let head):
+      arriving.headArrives(head, isHandled: !turn.isOver && ending.takesRequests)
+    case .body(let bytes):
+      guard let source = arriving.bytesArrive(bytes) else { return }
+      if case .stopProducing = source.yield(bytes) { arriving.readerIsBehind() }
+    case .end:
+      switch arriving.endArrives() {
+      case .request(let head, let body): give(Request(head: head, body: RequestBody(body)))
+      case .body(let source): source.finish()
+      case nil: break
+      }
     }
-  }
-
-  private func append(_ bytes: ByteBuffer) {
-    guard case .request(let head, var body) = arriving else { return }
-    // Otherwise the body would be copied.
-    arriving = .nothing
-    if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
-    arriving = .request(head, body)
   }
 
   private func give(_ request: Request) {
-    switch turn {
-    case .client(let task):
-      turn = .task(hasBegunResponse: false)
-      task.resume(returning: request)
-    case .beginning:
-      turn = .given(request)
-    case .given, .task, .over:
-      break
-    }
+    turn.requestArrives(request)?.resume(returning: request)
   }
 
   /// Gives a request with the part of its body that has arrived. The rest follows.
@@ -168,14 +104,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
       backPressureStrategy: .init(lowWatermark: 2, highWatermark: 10), finishOnDeinit: true,
       delegate: BodyReader(handler: NIOLoopBound(self, eventLoop: context.eventLoop), eventLoop: context.eventLoop))
     if body.readableBytes > 0 { _ = made.source.yield(body) }
-    arriving = .body(made.source, isWanted: true)
+    arriving.isGiven(readBy: made.source)
     give(Request(head: head, body: RequestBody(arriving: made.sequence)))
   }
 
   /// Does what has become possible after a read, a response or an event.
   private func proceed() {
     while !waiting.isEmpty, mayTake { take(waiting.removeFirst()) }
-    if case .request(let head, let body) = arriving, ending.mayBeginBody { give(head, body) }
+    if ending.mayBeginBody, let (head, body) = arriving.incomplete { give(head, body) }
     if !turn.isInProgress, waiting.isEmpty { proceedToEnd() }
     resumeReading()
   }
@@ -204,26 +140,18 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   func next(after response: [HTTPResponsePart], _ task: CheckedContinuation<Request?, Never>) {
     if !response.isEmpty {
       send(response, promise: nil)
-      if case .body(let source, _) = arriving {
-        source.finish()
-        arriving = .unwantedBody
-      }
+      arriving.responseEnds()?.finish()
     }
-    switch turn {
-    case .given(let request):
-      turn = .task(hasBegunResponse: false)
-      task.resume(returning: request)
-    case .over:
-      task.resume(returning: nil)
-    case .beginning, .client, .task:
-      turn = .client(task)
-      proceed()
+    switch turn.taskAsks(task) {
+    case .now(let request): task.resume(returning: request)
+    case .never: task.resume(returning: nil)
+    case .later: proceed()
     }
   }
 
   /// - Parameter promise: the task waits for it. It is fulfilled immediately while the client keeps up.
   func write(_ parts: [HTTPResponsePart], promise: EventLoopPromise<Void>) {
-    if case .task = turn { turn = .task(hasBegunResponse: true) }
+    turn.responseBegins()
     send(parts, promise: promise)
   }
 
@@ -296,12 +224,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
     }
     // The decoder reports each further byte.
     guard ending.canBeMalformed else { return }
-    let inBody =
-      switch arriving {
-      case .body, .unwantedBody: true
-      case .nothing, .request: false
-      }
-    ending = .malformed(error == .headerOverflow ? .headersTooLarge : .malformed, inBody: inBody)
+    ending = .malformed(error == .headerOverflow ? .headersTooLarge : .malformed, inBody: arriving.isPastHead)
     endBody(MalformedRequest())
     proceed()
   }
@@ -314,21 +237,17 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   private func cut(_ error: any Error) {
     ending = .cut
     waiting.removeAll()
-    if case .request = arriving { arriving = .unwantedBody }
+    arriving.isDropped()
     endBody(error)
     proceed()
   }
 
   private func endBody(_ error: any Error) {
-    guard case .body(let source, _) = arriving else { return }
-    source.finish(error)
-    arriving = .nothing
+    arriving.bodyBreaks()?.finish(error)
   }
 
   private func endTask() {
-    guard case .client(let task) = turn else { return turn = .over }
-    turn = .over
-    task.resume(returning: nil)
+    turn.ends()?.resume(returning: nil)
   }
 
   struct BodyReader: NIOAsyncSequenceProducerDelegate {
@@ -343,8 +262,6 @@ final class HTTPConnectionHandler: ChannelDuplexHandler {
   }
 
   private func wantBody() {
-    guard case .body(let source, isWanted: false) = arriving else { return }
-    arriving = .body(source, isWanted: true)
-    proceed()
+    if arriving.readerCatchesUp() { proceed() }
   }
 }
