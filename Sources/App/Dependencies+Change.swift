@@ -45,26 +45,20 @@ extension Dependencies {
 /// Changes that end with a response. If the request has an `Idempotency-Key`, the response is stored in the transaction
 /// of the change, and a repeated request gets it, until a block comes between the caller and someone whom it is about.
 extension Dependencies {
-  /// - Parameter others: the other users whom the request is about, if the response shows them. A block between one of
-  ///   them and the caller ends the replays.
+  /// - Parameters:
+  ///   - others: the other users whom the request is about, if the response shows them. A block between one of them and
+  ///     the caller ends the replays.
+  ///   - again: reads the response from the database, if the first request has changed nothing.
   func respond(
     to context: Context, at keys: [KeyedQueue.Key], about others: [User.ID] = [],
-    verb: (Change) async throws -> Response
+    again: (() async throws -> Response)? = nil, verb: (Change) async throws -> Response
   ) async throws -> Response {
     guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
-    return try await once(request, context, at: keys) {
+    return try await once(request, context, at: keys, canReadAgain: again != nil) {
+      guard let again else { throw AppError.idempotencyKeyReused }
+      return try await again()
+    } verb: {
       .init(response: try await verb($0), about: others)
-    }
-  }
-
-  /// The same for a verb after which `again` reads the response from the database.
-  func respond(
-    to context: Context, at keys: [KeyedQueue.Key], again: () async throws -> Response,
-    verb: (Change) async throws -> Response
-  ) async throws -> Response {
-    guard let request = context.idempotent else { return try await change(at: keys, verb: verb) }
-    return try await once(request, context, at: keys, canReadAgain: true, again: again) {
-      .init(response: try await verb($0))
     }
   }
 
@@ -140,9 +134,8 @@ extension Dependencies {
   ///   - canReadAgain: a change without an effect stores no response.
   ///   - again: reads the response to a repeated request.
   private func once(
-    _ request: IdempotentRequest, _ context: Context, at keys: [KeyedQueue.Key], canReadAgain: Bool = false,
-    again: () async throws -> Response = { throw AppError.idempotencyKeyReused },
-    verb: (Change) async throws -> IdempotentRequest.Outcome
+    _ request: IdempotentRequest, _ context: Context, at keys: [KeyedQueue.Key], canReadAgain: Bool,
+    again: () async throws -> Response, verb: (Change) async throws -> IdempotentRequest.Outcome
   ) async throws -> Response {
     let user = try context.user
     if !request.hadNoEffect {

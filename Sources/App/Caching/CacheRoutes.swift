@@ -144,7 +144,7 @@ private struct CacheClaim: Sendable {
     switch value {
     case .null: .none
     case .string(let text): Stamps.Validator(text)
-    default: .malformed
+    case .bool, .number, .array, .object: .malformed
     }
   }
 }

@@ -70,6 +70,18 @@ extension Event {
     try await Proposal.forgetNotices(about: [id], in: change)
   }
 
+  /// Notifies the hosts of an event and its guests who have not declined: users by a notice, and visitors by mail.
+  ///
+  /// - Parameters:
+  ///   - event: its locked row, with `visitor_count`. An event without visitors costs no statement about them.
+  ///   - fields: the names of the event's properties that have changed.
+  private static func announce(
+    _ notice: Notice, mailing mail: VisitorMail.Kind, fields: [String] = [], to id: ID, _ event: Row, in change: Change
+  ) throws {
+    change.notify(usersIn: participants(in: id), about: notice)
+    if try event["visitor_count"] > 0 { change.mail(.visitors(mail, at: id, fields: fields)) }
+  }
+
   /// Locks an event before a host changes it. Call it before any other read: concurrent invitations and answers then
   /// either wait, or are visible to the reads that follow.
   ///

@@ -8,11 +8,7 @@ extension Event {
 
     /// - Parameter status: `creator`, `host`, or the state of an invitation.
     init(status: String) {
-      switch status {
-      case "creator": self = .creator
-      case "host": self = .host
-      default: self = .guest
-      }
+      self = Role(rawValue: status) ?? .guest
     }
   }
 
@@ -70,18 +66,6 @@ extension Event {
   /// A query of the hosts of an event and of its guests who have not declined.
   static func participants(in event: ID) -> SQL {
     "\(hosts(of: event)) UNION ALL \(Invitation.guestsComing(to: event))"
-  }
-
-  /// Notifies the hosts of an event and its guests who have not declined: users by a notice, and visitors by mail.
-  ///
-  /// - Parameters:
-  ///   - event: its locked row, with `visitor_count`. An event without visitors costs no statement about them.
-  ///   - fields: the names of the event's properties that have changed.
-  static func announce(
-    _ notice: Notice, mailing mail: VisitorMail.Kind, fields: [String] = [], to id: ID, _ event: Row, in change: Change
-  ) throws {
-    change.notify(usersIn: participants(in: id), about: notice)
-    if try event["visitor_count"] > 0 { change.mail(.visitors(mail, at: id, fields: fields)) }
   }
 
   /// A query of `(event_id, user_id)` of the same at several events.

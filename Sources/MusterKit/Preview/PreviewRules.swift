@@ -18,9 +18,21 @@ struct PreviewRules: Decodable, Sendable {
     return switch route {
     // The address and a code stand for a token.
     case .confirmCode: proofs.union(["email"])
+    case .changePassword, .confirmPasswordReset, .deleteMe, .editMe, .linkApple, .linkGoogle, .login, .refresh,
+      .register, .signInWithApple, .signInWithGoogle, .undoEmailChange, .unlinkApple, .unlinkGoogle, .verifyEmail:
+      proofs
     // The token of a device proves nothing.
-    case .registerDevice: []
-    default: proofs
+    case .acceptFriendRequest, .acceptProposal, .addHost, .answerInvitation, .approveGuest, .block, .cancelEvent,
+      .cancelFriendRequest, .createEvent, .createLink, .declineFriendRequest, .declineProposal, .duplicateEvent,
+      .editEvent, .editLink, .endFriendship, .endSession, .exportMe, .getCalendarLink, .getEvent, .getEventCalendar,
+      .getFriendRequest, .getLink, .getMe, .getNotificationPreferences, .getUser, .inviteToEvent, .joinByLink,
+      .listBlocks, .listDevices, .listEvents, .listFriendRequests, .listFriends, .listGuests, .listHostOffers,
+      .listInvitations, .listLinks, .listNotifications, .listProposals, .listRecommendedUsers, .listSessions,
+      .logOut, .makeCalendarLink, .markNotificationsRead, .notifyOfAppleAccount, .putPicture, .registerDevice,
+      .remindGuests, .removeDevice, .removeHost, .removePicture, .report, .requestCode, .requestPasswordReset,
+      .revokeCalendarLink, .revokeLink, .searchUsers, .sendFriendRequest, .setAnswer, .setNotificationPreferences,
+      .streamNotifications, .unblock, .validateCache, .withdrawInvitation:
+      []
     }
   }
 
@@ -131,7 +143,7 @@ struct PreviewRules: Decodable, Sendable {
       case nil, .null?, .bool(false)?: false
       // In the place of a flag, another value gives nothing.
       case .string?: schema["properties"]?[name].map { resolved($0).schema["const"] } != .bool(true)
-      default: true
+      case .bool(true)?, .integer?, .double?, .array?, .object?: true
       }
     }
     if let pair = schema["if"]?["required"]?.strings, let rest = schema["then"]?["required"]?.strings {
@@ -244,7 +256,7 @@ extension JSONValue {
     switch self {
     case .integer(let number): Double(number)
     case .double(let number): number
-    default: nil
+    case .null, .bool, .string, .array, .object: nil
     }
   }
 

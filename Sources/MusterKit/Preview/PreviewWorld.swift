@@ -119,12 +119,10 @@ extension PreviewExport {
     for event in (lists.events ?? []) + surroundings.past {
       surroundings.guests[event.id] = try items(.listGuests(event.id))
     }
-    for call in calls where call.status == 200 {
-      switch call.route {
-      case .listLinks(let event): surroundings.links[event] = try items(.listLinks(event))
-      case .getUser(let user) where user != profile.id: surroundings.people[user] = try read(.getUser(user))
-      default: break
-      }
+    let answered = calls.filter { $0.status == 200 }.compactMap(\.route)
+    for case .listLinks(let event) in answered { surroundings.links[event] = try items(.listLinks(event)) }
+    for case .getUser(let user) in answered where user != profile.id {
+      surroundings.people[user] = try read(.getUser(user))
     }
     lists.surroundings = surroundings
     return (lists, stamps)

@@ -67,7 +67,7 @@ struct ExportedRules {
         _ = object.insert(isNamed ? bareValues(of: value) : bare(value), forKey: name)
       }
       return .object(object)
-    default: return schema
+    case .null, .bool, .number, .string: return schema
     }
   }
 
