@@ -64,42 +64,54 @@ public struct Report: Sendable {
     ).map(Report.init(row:))
   }
 
+  /// The report that a user has sent with an id that the user's client has made, open or closed.
+  ///
+  /// - Throws: ``AppError/idTaken`` if it is not the user's.
+  static func sent(_ id: ID, by reporter: User.ID, in database: some Querying) async throws -> Report? {
+    let row = try await database.first(
+      "SELECT id, user_id, event_id, visitor_id, reason, text, created_at, reporter_id FROM reports WHERE id = \(id)")
+    guard let row else { return nil }
+    guard try (row["reporter_id"] as User.ID?) == reporter else { throw AppError.idTaken }
+    return try Report(row: row)
+  }
+
   /// Files a report, with a copy of what it is about. If the reporter has an open report of the same subject, that one
-  /// stays unchanged.
+  /// stays unchanged. So does the report with this id, if the reporter has sent it before.
   ///
   /// - Parameters:
   ///   - owner: from ``Subject/owner(for:in:)``.
   ///   - isLimited: false for load tests.
-  /// - Returns: the new report, or the open one.
-  /// - Throws: ``AppError/eventNotFound`` or ``AppError/guestNotFound`` unless the reporter sees the event or visitor,
-  ///   and ``AppError`` `too-many-reports`, with the number of seconds to wait.
+  /// - Returns: the new report, or the open one, or the one that was sent before.
+  /// - Throws: ``AppError/eventNotFound`` or ``AppError/guestNotFound`` unless the reporter sees the event or visitor;
+  ///   ``AppError/idTaken``; ``AppError`` `too-many-reports`, with the number of seconds to wait.
   static func file(
-    _ draft: Draft, of owner: User.ID?, by reporter: User.ID, isLimited: Bool, in change: Change
+    _ given: NewID<Report>, _ draft: Draft, of owner: User.ID?, by reporter: User.ID, isLimited: Bool, in change: Change
   ) async throws -> (report: Report, isNew: Bool) {
     guard owner != reporter else { throw draft.subject.ownError }
     try change.write(User.takingTurns(at: .reports, by: reporter))
     // Neither account is deleted meanwhile: its deletion would not find this report.
     let users = try await change.lock(users: [reporter, owner].compactMap { $0 }, for: .share)
     guard users.contains(reporter) else { throw AppError.sessionEnded }
-    let id = ID.new()
-    // The update changes nothing, but returns the open report.
+    let id = given.value
     let row = try await change.first(
       """
-      INSERT INTO reports AS r (
+      INSERT INTO reports (
         id, reporter_id, user_id, event_id, visitor_id, owner_id, snapshot, picture, reason, text
       )
       SELECT \(id), \(reporter), user_id, event_id, visitor_id, owner_id, snapshot, picture, \(draft.reason),
         \(draft.text)
       FROM (\(draft.subject.content(for: reporter))) AS content
-      ON CONFLICT (reporter_id, coalesce(user_id, event_id, visitor_id)) WHERE closed_at IS NULL
-      DO UPDATE SET id = r.id
+      ON CONFLICT DO NOTHING
       RETURNING id, user_id, event_id, visitor_id, reason, text, created_at
       """)
-    guard let row else { throw draft.subject.notFoundError }
-    let report = try Report(row: row)
-    let isNew = report.id == id
-    if isNew, isLimited { try await checkLimit(of: reporter, in: change) }
-    return (report, isNew)
+    if let row {
+      if isLimited { try await checkLimit(of: reporter, in: change) }
+      return (try Report(row: row), true)
+    }
+    // The insert has waited for a report with this id, or of the same subject, that was filed at this moment.
+    if given.isGiven, let sent = try await sent(id, by: reporter, in: change) { return (sent, false) }
+    guard let open = try await open(draft.subject, by: reporter, in: change) else { throw draft.subject.notFoundError }
+    return (open, false)
   }
 
   static var expiry: SQL { "now() + make_interval(secs => \(Double(lifetime)))" }

@@ -6,7 +6,8 @@ struct ReportRoutes {
 
   @Sendable func report(_ request: Request, _ context: Context) async throws -> Response {
     let me = try context.user
-    let draft = try await request.read { fields -> Report.Draft in
+    let (given, draft) = try await request.read { fields -> (Report.ID?, Report.Draft) in
+      let id = fields.optional(Body.ReportDraft.id)
       let user = fields.optional(Body.ReportDraft.userId)
       let event = fields.optional(Body.ReportDraft.eventId)
       let guest = fields.optional(Body.ReportDraft.guestId)
@@ -21,11 +22,18 @@ struct ReportRoutes {
             name, subject == nil ? .required : .notAllowed, "exactly one of userId, eventId and guestId must be given")
         }
       }
-      return Report.Draft(
+      let draft = Report.Draft(
         subject: given.first ?? .event(.new()),
         reason: fields.required(Body.ReportDraft.reason), text: fields.optional(Body.ReportDraft.text))
+      return (id, draft)
     }
-    // Repeated reports take no lock on the reported user, and write nothing.
+    let id = NewID(given)
+    // Repeated reports take no lock on the reported user, and write nothing. With an Idempotency-Key, their responses
+    // must also be stored.
+    if id.isGiven, let sent = try await Report.sent(id.value, by: me, in: dependencies.database) {
+      guard context.idempotent != nil else { return .json(sent) }
+      return try await dependencies.respond(to: context, at: [.user(me)]) { _ in .json(sent) }
+    }
     if context.idempotent == nil,
       let open = try await Report.open(draft.subject, by: me, in: dependencies.database)
     {
@@ -34,7 +42,7 @@ struct ReportRoutes {
     let owner = try await draft.subject.owner(for: me, in: dependencies.database)
     return try await dependencies.respond(to: context, at: [.user(me), .user(owner ?? me)]) {
       let (report, isNew) = try await Report.file(
-        draft, of: owner, by: me, isLimited: dependencies.throttle.isOn, in: $0)
+        id, draft, of: owner, by: me, isLimited: dependencies.throttle.isOn, in: $0)
       return .json(report, status: isNew ? .created : .ok)
     }
   }

@@ -570,6 +570,8 @@ public struct FriendRequest: Codable, Sendable, Hashable, Identifiable {
 
 /// A report of a user.
 struct UserReport: Codable, Sendable, Hashable {
+  /// The id of the report, a UUID of version 7. See "Ids of your own".
+  var id: Report.ID?
   /// Another user's id.
   var userId: User.ID
   /// Why something is reported.
@@ -580,6 +582,8 @@ struct UserReport: Codable, Sendable, Hashable {
 
 /// A report of an event.
 struct EventReport: Codable, Sendable, Hashable {
+  /// The id of the report, a UUID of version 7. See "Ids of your own".
+  var id: Report.ID?
   /// The id of another user's event.
   var eventId: Event.ID
   /// Why something is reported.
@@ -590,6 +594,8 @@ struct EventReport: Codable, Sendable, Hashable {
 
 /// A report of a visitor.
 struct GuestReport: Codable, Sendable, Hashable {
+  /// The id of the report, a UUID of version 7. See "Ids of your own".
+  var id: Report.ID?
   /// The id of a visitor, a guest without an account.
   var guestId: Guest.ID
   /// Why something is reported.

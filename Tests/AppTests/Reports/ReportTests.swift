@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Testing
 
@@ -80,6 +81,57 @@ import Testing
       let third = try await ana.report(ben, reason: "hate", text: "Third")
       #expect(third.json["id"] != first.json["id"] && third.json["text"].string == "Third")
       #expect(try await app.reports().count == 4)
+    }
+  }
+
+  private func report(
+    _ other: Phone, by reporter: Phone, _ id: String, key: String? = nil, _ reason: String = "spam"
+  ) async throws -> APIResponse {
+    try await reporter.send(
+      "POST", "reports", #"{"userId": "\#(other.id)", "reason": "\#(reason)", "id": "\#(id)"}"#,
+      headers: key.map { [("Idempotency-Key", $0)] } ?? [])
+  }
+
+  @Test func `a report with an id of the client's own is sent once, at any age`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben, cleo) = (try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo"))
+      let (id, other) = (Report.ID.new().description, Report.ID.new().description)
+      let first = try await report(ben, by: ana, id)
+      #expect(first.status == 201 && first.json["id"].string == id)
+      func expectRepeats(_ sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        // With and without a key, and whatever the request says.
+        for (key, subject) in [(nil, ben), ("\(UUID())", ben), (nil, cleo), ("\(UUID())", cleo)] as [(String?, Phone)] {
+          let again = try await report(subject, by: ana, id, key: key, "hate")
+          #expect(again.status == 200 && again.json == first.json, "\(again.body)", sourceLocation: sourceLocation)
+        }
+        #expect(try await app.reports().count == 1, sourceLocation: sourceLocation)
+      }
+      try await expectRepeats()
+      // There is an open report, so this id is not used.
+      #expect(try await report(ben, by: ana, other).json == first.json)
+      #expect(try await report(ben, by: ana, other, key: "k").json == first.json)
+      try await app.closeReports()
+      try await expectRepeats()
+      let taken = try await report(ben, by: cleo, id)
+      #expect(taken.status == 409 && taken.problem == "id-taken")
+      #expect(try await report(ben, by: cleo, id, key: "k").problem == "id-taken")
+      // The next one has an id of its own.
+      #expect(try await report(ben, by: ana, other).status == 201)
+      #expect(try await app.reports().map(\.id) == [other, id])
+    }
+  }
+
+  @Test func `of concurrent reports with one id, one is filed, and the others get it`() async throws {
+    try await TestApp.run(queuesWrites: false) { app in
+      let (ana, ben, cleo) = (try await app.signUp("ana"), try await app.signUp("ben"), try await app.signUp("cleo"))
+      let id = Report.ID.new().description
+      let responses = try await withThrowingTaskGroup(of: APIResponse.self) { group in
+        for number in 0..<8 { group.addTask { try await report(number % 2 == 0 ? ben : cleo, by: ana, id) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(responses.map(\.status).sorted() == [200, 200, 200, 200, 200, 200, 200, 201])
+      #expect(Set(responses.map { $0.json["userId"].string }).count == 1)
+      #expect(try await app.reports().map(\.id) == [id])
     }
   }
 

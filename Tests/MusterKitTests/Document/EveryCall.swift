@@ -91,6 +91,7 @@ enum EveryCall {
     { _ = try await $0.reports.report(user: .ben, reason: .spam, text: "Advertisements.") },
     { _ = try await $0.reports.report(event: .ben, reason: .spam, text: "Advertisements.") },
     { _ = try await $0.reports.report(guest: .ben, reason: .spam, text: "Advertisements.") },
+    { _ = try await $0.reports.report(.user(.ben), reason: .spam, text: "Advertisements.", id: .ben) },
   ]
 
   private static let plans: [Call] = [

@@ -181,6 +181,7 @@ enum Body {
 
   /// A new report. Give exactly one of `userId`, `eventId` and `guestId`.
   enum ReportDraft {
+    static let id = Fields.Member<Report.ID>("id", .newID())
     static let userId = Fields.Member<User.ID>("userId", .id())
     static let reason = Fields.Member<Report.Reason>(
       "reason", .word(of: [.spam, .harassment, .hate, .violence, .nudity, .impersonation, .other]))
