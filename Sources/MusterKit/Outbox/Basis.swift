@@ -3,7 +3,7 @@ import Foundation
 /// The state that the user saw when they made a write: that of what it changes, with the effects of earlier pending writes.
 /// The service refuses the write if there is something newer.
 enum Basis: Codable, Sendable, Hashable {
-  /// The user's own answer.
+  /// The answer of the user, or of the guest whose answer the write sets.
   case answer(GuestStatus, plusOnes: Int)
   /// The members that the write changes, as they were, with the tag of the object.
   case members([String: JSONValue], of: Tag)
@@ -16,7 +16,8 @@ enum Basis: Codable, Sendable, Hashable {
   /// Nil for a write that needs no basis, or that has one from the app.
   init?(of write: Write, _ state: NewerState) {
     switch (write, state) {
-    case (.answer, .answer(let status, let plusOnes)): self = .answer(status, plusOnes: plusOnes)
+    case (.answer, .answer(let status, let plusOnes)), (.setAnswer, .answer(let status, let plusOnes)):
+      self = .answer(status, plusOnes: plusOnes)
     case (.answer, .event(let event)) where event.myRole == .guest:
       self = .answer(event.myStatus, plusOnes: event.myPlusOnes)
     case (.editEvent(_, _, nil), .event(let event)): self.init(of: write, event, .version(event.version))
@@ -52,7 +53,7 @@ enum Basis: Codable, Sendable, Hashable {
 
 /// A state that is newer than the one that the user saw when they made a write.
 public enum NewerState: Codable, Sendable, Hashable {
-  /// The user's own answer to the invitation.
+  /// The answer of the user, or of the guest whose answer the write sets.
   case answer(GuestStatus, plusOnes: Int)
   case event(Event)
   case profile(User)
@@ -69,7 +70,8 @@ extension Write {
       // Without the stamp.
       case .setPreferences(let new): try? JSONValue(encoding: NotificationPreferences(new.choices))
       case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
-        .createEvent, .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+        .createEvent, .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead,
+        .markAllRead, .report:
         JSONValue?.none
       }
     guard case .object(let members)? = json else { return [:] }
@@ -85,7 +87,8 @@ extension Write {
     case .editProfile: .profile(try await client.me.get())
     case .setPreferences: .preferences(try await client.notifications.preferences())
     case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
-      .createEvent, .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+      .createEvent, .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead,
+      .markAllRead, .report:
       nil
     }
   }

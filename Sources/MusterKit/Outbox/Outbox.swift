@@ -46,12 +46,9 @@ public final class Outbox {
     show()
   }
 
-  /// Whether a write about an event, a request or a user is pending.
+  /// Whether a write about an event, a request, a guest, a user or a report is pending.
   public func isPending<Thing>(_ subject: Identifier<Thing>) -> Bool {
-    pending.contains { pending in
-      if case .sendRequest(let person, _) = pending.write, person.id.rawValue == subject.rawValue { return true }
-      return pending.write.subject == subject.rawValue
-    }
+    pending.contains { $0.write.names(subject.rawValue) }
   }
 }
 

@@ -13,7 +13,7 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
 
   /// The number in the files of this version of the app. Raise it with each new ``Write``, and with each other change
   /// that an earlier version cannot read: the earlier version leaves the file alone, and does not report it as damaged.
-  static let currentFormat = 1
+  static let currentFormat = 2
 
   var format = currentFormat
   let id: UUID

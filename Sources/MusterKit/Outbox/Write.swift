@@ -32,6 +32,16 @@ public enum Write: Codable, Sendable, Hashable {
   case invite([User.ID], to: Event.ID)
   /// Withdraws a guest's invitation.
   case withdraw(Guest.ID, from: Event.ID)
+  /// Sets the answer of a guest of an event that the user hosts, even after the deadline. If there is another answer by
+  /// now than the one that the user saw, the write is refused.
+  case setAnswer(Answer, of: Guest, at: Event.ID)
+  /// Admits a guest who came through a link with `approval`. To turn the guest away, use ``withdraw(_:from:)``.
+  case approve(Guest, at: Event.ID)
+  /// Asks a friend or a guest to be a co-host of an event that the user created. No list shows it before they accept.
+  case addHost(User.ID, to: Event.ID)
+  /// Removes a co-host of an event that the user created, or takes an offer back, or leaves an event that the user
+  /// co-hosts.
+  case removeHost(User.ID, from: Event.ID)
   /// Marks notifications as read, at most 500.
   case markRead([InboxItem.ID])
   /// Marks everything as read that the list shows, and what came before it. ``MusterStore/perform(_:)`` fills in the
@@ -41,6 +51,9 @@ public enum Write: Codable, Sendable, Hashable {
   case editProfile(ProfileEdit)
   /// Turns types of notifications on and off. Types that are absent keep their value.
   case setPreferences(NotificationPreferences)
+  /// Reports a user, an event or a visitor to the operators, with a report of this id. If the user has an open report of
+  /// the same, that one counts instead. No list shows it.
+  case report(Report.Subject, reason: ReportReason, text: String? = nil, id: Report.ID = Report.ID())
 }
 
 // The names on the disk. They stay when a label changes, so that writes of an earlier version of the app are still sent.
@@ -58,10 +71,15 @@ extension Write {
   enum CancelEventCodingKeys: String, CodingKey { case _0 = "event", ifVersion = "version" }
   enum InviteCodingKeys: String, CodingKey { case _0 = "users", to = "event" }
   enum WithdrawCodingKeys: String, CodingKey { case _0 = "guest", from = "event" }
+  enum SetAnswerCodingKeys: String, CodingKey { case _0 = "answer", of = "guest", at = "event" }
+  enum ApproveCodingKeys: String, CodingKey { case _0 = "guest", at = "event" }
+  enum AddHostCodingKeys: String, CodingKey { case _0 = "user", to = "event" }
+  enum RemoveHostCodingKeys: String, CodingKey { case _0 = "user", from = "event" }
   enum MarkReadCodingKeys: String, CodingKey { case _0 = "notifications" }
   enum MarkAllReadCodingKeys: String, CodingKey { case before, shown }
   enum EditProfileCodingKeys: String, CodingKey { case _0 = "edit" }
   enum SetPreferencesCodingKeys: String, CodingKey { case _0 = "preferences" }
+  enum ReportCodingKeys: String, CodingKey { case _0 = "subject", reason, text, id }
 }
 
 extension Write {
@@ -70,29 +88,53 @@ extension Write {
     switch self {
     case .createEvent(_, let id): id.rawValue
     case .sendRequest(_, let id): id.rawValue
+    case .report(_, _, _, let id): id.rawValue
     case .answer, .acceptRequest, .declineRequest, .cancelRequest, .endFriendship, .block, .unblock, .editEvent,
-      .cancelEvent, .invite, .withdraw, .markRead, .markAllRead, .editProfile, .setPreferences:
+      .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead, .markAllRead,
+      .editProfile, .setPreferences:
       nil
     }
   }
 
-  /// The event, request or user that this write is about.
+  /// The event, request, report or user that this write is about.
   public var subject: UUID? {
     switch self {
     case .answer(_, let id, _), .createEvent(_, let id), .editEvent(let id, _, _), .cancelEvent(let id, _),
-      .invite(_, let id), .withdraw(_, let id):
+      .invite(_, let id), .withdraw(_, let id), .setAnswer(_, _, let id), .approve(_, let id), .addHost(_, let id),
+      .removeHost(_, let id):
       id.rawValue
     case .acceptRequest(let id), .declineRequest(let id), .cancelRequest(let id), .sendRequest(_, let id): id.rawValue
     case .endFriendship(let id), .unblock(let id): id.rawValue
     case .block(let person): person.id.rawValue
+    case .report(_, _, _, let id): id.rawValue
     case .markRead, .markAllRead, .editProfile, .setPreferences: nil
+    }
+  }
+
+  /// Whether this write is about an event, a request, a report or a user: as its subject, or as one of those whom it
+  /// names.
+  func names(_ id: UUID) -> Bool {
+    if subject == id { return true }
+    return switch self {
+    case .sendRequest(let person, _): person.id.rawValue == id
+    case .invite(let users, _): users.contains { $0.rawValue == id }
+    case .withdraw(let guest, _): guest.rawValue == id
+    case .setAnswer(_, let guest, _), .approve(let guest, _): guest.id.rawValue == id
+    case .addHost(let user, _), .removeHost(let user, _): user.rawValue == id
+    case .report(let subject, _, _, _): subject.id == id
+    case .answer, .acceptRequest, .declineRequest, .cancelRequest, .endFriendship, .block, .unblock, .createEvent,
+      .editEvent, .cancelEvent, .markRead, .markAllRead, .editProfile, .setPreferences:
+      false
     }
   }
 
   /// The collections of this user that may respond differently afterwards.
   public var collections: Set<CacheCollection> {
     switch self {
-    case .answer, .editEvent, .cancelEvent, .invite, .withdraw: [.events, .invitations]
+    case .answer, .editEvent, .cancelEvent, .invite, .withdraw, .setAnswer, .approve: [.events, .invitations]
+    case .addHost, .report: []
+    // A co-host who leaves no longer sees the event, nor what it was about.
+    case .removeHost: [.events, .notifications]
     case .acceptRequest: [.friends, .friendRequests]
     case .declineRequest: [.friendRequests]
     case .cancelRequest: [.sentFriendRequests]
@@ -137,12 +179,21 @@ extension Write {
     case .cancelEvent(let id, let version): try await client.events.cancel(id, ifVersion: version, key: key)
     case .invite(let users, let event): try await client.events.invite(users, to: event, key: key)
     case .withdraw(let user, let event): try await client.events.withdraw(user, from: event, key: key)
+    case .setAnswer(let answer, let guest, let event):
+      try await client.events.setAnswer(
+        of: guest.id, at: event, to: answer, ifStatus: basis?.party?.status, ifPlusOnes: basis?.party?.plusOnes,
+        key: key)
+    case .approve(let guest, let event): try await client.events.approve(guest.id, at: event, key: key)
+    case .addHost(let user, let event): try await client.events.addHost(user, to: event, key: key)
+    case .removeHost(let user, let event): try await client.events.removeHost(user, from: event, key: key)
     case .markRead(let ids): try await client.notifications.markRead(ids: ids, key: key)
     case .markAllRead(let stamp?, _): try await client.notifications.markRead(before: stamp, key: key)
     case .markAllRead(nil, _): try await client.notifications.markAllRead(key: key)
     case .editProfile(let edit): try await client.me.edit(edit, ifStamp: basis?.stamp, key: key)
     case .setPreferences(let preferences):
       try await client.notifications.setPreferences(preferences, ifStamp: basis?.stamp, key: key)
+    case .report(let subject, let reason, let text, let id):
+      try await client.reports.report(subject, reason: reason, text: text, id: id, key: key)
     }
   }
 }

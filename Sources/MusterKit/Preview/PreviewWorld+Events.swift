@@ -46,20 +46,21 @@ extension PreviewWorld {
     of guest: Guest.ID, at id: Event.ID, _ request: PreviewRequest
   ) throws -> TransportResponse {
     let answer: AnswerSetting = try request.read()
-    if let event = try? lists.hostedEvent(id),
-      let party = lists.surroundings?.guests[id]?.first(where: { $0.id == guest })?.party
-    {
+    let found = self.guest(guest, of: id)
+    if let event = try? lists.hostedEvent(id), let party = found?.party {
       let isSuperseded = party.supersedes(
         answer.status, bringing: nil, ifStatus: answer.ifStatus, ifPlusOnes: answer.ifPlusOnes)
       if isSuperseded { try lists.refuse(party, at: event) }
     }
-    try lists.setAnswer(answer.status, of: guest, at: id, now)
-    return try shown(id)
+    return try shown(id, after: .setAnswer(answer.status, of: found ?? .unknown(guest), at: id))
   }
 
   mutating func approve(_ guest: Guest.ID, at id: Event.ID) throws -> TransportResponse {
-    try lists.approve(guest, at: id, now)
-    return try shown(id)
+    try shown(id, after: .approve(self.guest(guest, of: id) ?? .unknown(guest), at: id))
+  }
+
+  private func guest(_ guest: Guest.ID, of id: Event.ID) -> Guest? {
+    lists.guests(of: id)?.items.first { $0.id == guest }
   }
 
   /// Each guest is reminded once a day.
@@ -73,12 +74,11 @@ extension PreviewWorld {
 
   /// Offers are made to others, and the demo's lists do not show them.
   mutating func addHost(_ user: User.ID, to id: Event.ID) throws -> TransportResponse {
-    try lists.checkOffer(to: user, at: id)
-    return try shown(id)
+    try shown(id, after: .addHost(user, to: id))
   }
 
   mutating func removeHost(_ user: User.ID, from id: Event.ID) throws -> TransportResponse {
-    try lists.removeHost(user, from: id)
+    try perform(.removeHost(user, from: id))
     return .noContent
   }
 
@@ -171,4 +171,9 @@ extension PreviewWorld {
     try lists.checkJoining(by: token)
     return .noContent
   }
+}
+
+extension Guest {
+  /// A guest of whom only the id is known, for a request that the rules refuse.
+  fileprivate static func unknown(_ id: Guest.ID) -> Guest { Guest(id: id, name: "", status: .invited) }
 }

@@ -157,19 +157,18 @@ extension PreviewWorld {
     return .noContent
   }
 
-  /// The same report again returns the open one.
+  /// The same report again returns the one that is there.
   private mutating func report(_ request: PreviewRequest) throws -> TransportResponse {
     let body: JSONValue = try request.read()
     func id<Thing>(_ name: String) -> Identifier<Thing>? { body[name]?.string.flatMap { Identifier($0) } }
     let (user, event, guest): (User.ID?, Event.ID?, Guest.ID?) = (id("userId"), id("eventId"), id("guestId"))
-    if let event { _ = try lists.event(event) }
-    if let guest {
-      let isShown = lists.surroundings?.guests.values.joined().contains { $0.id == guest && $0.user == nil }
-      guard isShown == true else { throw Problem.missing(.guestNotFound) }
-    }
+    let given: Report.ID? = id("id")
+    if let sent = reports.first(where: { $0.id == given }) { return try .json(sent) }
     let new = Report(
-      id: newID(), userId: user, eventId: event, guestId: guest,
+      id: given ?? newID(), userId: user, eventId: event, guestId: guest,
       reason: ReportReason(rawValue: body["reason"]?.string ?? ""), text: body["text"]?.string, createdAt: now)
+    let subject = user.map(Report.Subject.user) ?? event.map(Report.Subject.event) ?? guest.map(Report.Subject.guest)
+    if let subject { try perform(.report(subject, reason: new.reason, text: new.text, id: new.id)) }
     let same = reports.first { ($0.userId, $0.eventId, $0.guestId) == (new.userId, new.eventId, new.guestId) }
     if let same { return try .json(same) }
     reports.append(new)

@@ -50,6 +50,11 @@ extension Lists {
     case .cancelEvent(let id, _): cancelEvent(id, at: time)
     case .invite(let users, let event): invite(users, to: event)
     case .withdraw(let guest, let event): withdraw(guest, from: event, at: time)
+    case .setAnswer(let answer, let guest, let event): setAnswer(answer, of: guest.id, at: event, time)
+    case .approve(let guest, let event): approve(guest.id, at: event, time)
+    case .removeHost(let user, let event): removeHost(user, from: event)
+    // An offer changes nothing that its sender sees, and a report nothing that anyone sees.
+    case .addHost, .report: break
     case .markRead(let ids), .markAllRead(_, let ids): markRead(Set(ids), at: time)
     case .editProfile(let edit): editProfile(edit)
     case .setPreferences(let new): notificationPreferences?.choices.merge(new.choices) { $1 }

@@ -46,7 +46,7 @@ extension Lists {
 
   /// Only if the guest list is known: lists show counts, and the service alone knows who is a guest already.
   mutating func invite(_ users: [User.ID], to id: Event.ID) {
-    guard let guests = surroundings?.guests[id], let event = try? event(id) else { return }
+    guard let (guests, isWhole) = guests(of: id), isWhole, let event = try? event(id) else { return }
     let present = Set(guests.compactMap(\.user?.id) + event.hosts.map(\.id))
     let new = invited(users.filter { !present.contains($0) })
     surroundings?.guests[id]?.append(contentsOf: new)
@@ -66,6 +66,11 @@ extension Lists {
   }
 
   // MARK: Guests
+
+  /// The guests of an event, as far as they are known. Nil if none are.
+  func guests(of id: Event.ID) -> (items: [Guest], isWhole: Bool)? {
+    surroundings?.guests[id].map { ($0, surroundings?.cut.contains(id) != true) }
+  }
 
   /// Guests leave, and the places that become free go to those who wait.
   mutating func leave(_ gone: [Guest], from id: Event.ID, at time: Date) {
@@ -109,6 +114,8 @@ extension Lists {
 
   /// Gives free places to those who wait, as far as the guests are known. An event that is over promotes no one.
   private mutating func promoteWaiting(at id: Event.ID, _ time: Date) {
+    // Of a part of the guests, no one can tell who moves up.
+    guard surroundings?.cut.contains(id) != true else { return }
     guard let event = try? event(id), event.end > time, event.status != .cancelled else { return }
     let waiting = (surroundings?.guests[id] ?? []).filter { $0.status == .waitlisted }.sorted {
       ($0.answeredAt ?? .distantPast, $0.id.wire) < ($1.answeredAt ?? .distantPast, $1.id.wire)

@@ -10,21 +10,27 @@ extension Lists {
     try checkIsSeen(user)
     if event.hosts.contains(where: { $0.id == user }) { return }
     try checkIsOpen(event)
-    let isGuest = surroundings?.guests[id]?.contains { $0.user?.id == user } == true
-    if !isGuest && friends?.contains(where: { $0.id == user }) != true {
+    let known = guests(of: id)
+    let mayBeGuest = known.map { !$0.isWhole || $0.items.contains { $0.user?.id == user } } ?? true
+    if !mayBeGuest && friends?.contains(where: { $0.id == user }) != true {
       throw .invalid("userId", .notAFriend, "is neither a friend nor a guest")
     }
   }
 
-  mutating func removeHost(_ user: User.ID, from id: Event.ID) throws(Problem) {
+  func checkRemoving(host user: User.ID, from id: Event.ID) throws(Problem) {
     let isSelf = user == profile?.id
     let event = isSelf ? try hostedEvent(id) : try ownEvent(id)
     if isSelf && event.myRole == .creator || event.creator?.id == user {
       throw .invalid("userId", .notAllowed, "must not be the creator")
     }
-    guard event.hosts.contains(where: { $0.id == user }) else { return }
-    try checkIsOpen(event)
-    if isSelf {
+    if event.hosts.contains(where: { $0.id == user }) { try checkIsOpen(event) }
+  }
+
+  mutating func removeHost(_ user: User.ID, from id: Event.ID) {
+    guard let event = try? hostedEvent(id), event.creator?.id != user,
+      event.hosts.contains(where: { $0.id == user })
+    else { return }
+    if user == profile?.id {
       // Without the role, the user is no longer part of the event.
       events?.removeAll { $0.id == id }
       notifications?.removeAll { $0.eventId == id }
@@ -33,33 +39,46 @@ extension Lists {
     }
   }
 
-  mutating func setAnswer(_ answer: Answer, of guest: Guest.ID, at id: Event.ID, _ time: Date) throws(Problem) {
-    let event = try hostedEvent(id)
-    let guest = try self.guest(guest, of: id)
-    try checkIsOpen(event)
-    let new: Party
-    do {
-      new = try places(of: event, time).party(after: answer, from: guest.party, isSetByHost: true)
-    } catch {
-      throw error.problem
-    }
-    guard new != guest.party else { return }
+  mutating func setAnswer(_ answer: Answer, of guest: Guest.ID, at id: Event.ID, _ time: Date) {
+    guard let new = try? party(of: guest, after: answer, at: id, time), let guest = try? self.guest(guest, of: id),
+      new != guest.party
+    else { return }
     move(guest, to: new, at: id, time)
     promoteWaiting(at: id, after: guest.party, time)
   }
 
-  mutating func approve(_ guest: Guest.ID, at id: Event.ID, _ time: Date) throws(Problem) {
+  /// The party that results from an answer that a host sets. Nil if the guest is not known.
+  func party(
+    of guest: Guest.ID, after answer: Answer, at id: Event.ID, _ time: Date
+  ) throws(Problem) -> Party? {
     let event = try hostedEvent(id)
     let guest = try self.guest(guest, of: id)
-    guard guest.status == .pending else { return }
+    try checkIsOpen(event)
+    guard let guest else { return nil }
+    do {
+      return try places(of: event, time).party(after: answer, from: guest.party, isSetByHost: true)
+    } catch {
+      throw error.problem
+    }
+  }
+
+  mutating func approve(_ guest: Guest.ID, at id: Event.ID, _ time: Date) {
+    guard let new = try? party(ofApproved: guest, at: id, time), let guest = try? self.guest(guest, of: id) else {
+      return
+    }
+    move(guest, to: new, at: id, time)
+  }
+
+  /// The party of a guest whom a host approves. Nil if the guest does not wait for that, or is not known.
+  func party(ofApproved guest: Guest.ID, at id: Event.ID, _ time: Date) throws(Problem) -> Party? {
+    let event = try hostedEvent(id)
+    guard let guest = try self.guest(guest, of: id), guest.status == .pending else { return nil }
     try checkIsOpen(event)
     if event.end <= time { throw .refused(.eventArchived, 409, "The event is over and can no longer change.") }
-    guard guest.user == nil else {
-      return move(guest, to: Party(status: .invited, plusOnes: guest.plusOnes), at: id, time)
-    }
+    if guest.user != nil { return Party(status: .invited, plusOnes: guest.plusOnes) }
     do {
       // No list says which answer a visitor wants. Most who ask want to come.
-      move(guest, to: try places(of: event, time).party(after: .going, admitting: guest.party), at: id, time)
+      return try places(of: event, time).party(after: .going, admitting: guest.party)
     } catch {
       throw error.problem
     }
@@ -91,9 +110,31 @@ extension Lists {
     add(new, inviting: copy.invite == true ? friends : [])
   }
 
-  private func guest(_ guest: Guest.ID, of id: Event.ID) throws(Problem) -> Guest {
-    guard let found = surroundings?.guests[id]?.first(where: { $0.id == guest }) else { throw .missing(.guestNotFound) }
+  /// Nil if only other guests are known.
+  private func guest(_ guest: Guest.ID, of id: Event.ID) throws(Problem) -> Guest? {
+    guard let (guests, isWhole) = guests(of: id) else { return nil }
+    let found = guests.first { $0.id == guest }
+    if found == nil, isWhole { throw .missing(.guestNotFound) }
     return found
+  }
+
+  // MARK: Reports
+
+  func check(_ subject: Report.Subject) throws(Problem) {
+    switch subject {
+    case .user(let user):
+      if user == profile?.id { throw .invalid("userId", .notAllowed, "must be another user") }
+    case .event(let id):
+      let me = profile?.id
+      if try event(id).creator.map({ $0.id == me }) == true {
+        throw .invalid("eventId", .notAllowed, "must be an event of another user")
+      }
+    case .guest(let id):
+      // An event may hide its guests from the user, or have more of them than the first.
+      guard let surroundings, surroundings.cut.isEmpty else { return }
+      let isVisitor = surroundings.guests.values.joined().contains { $0.id == id && $0.user == nil }
+      if !isVisitor { throw .missing(.guestNotFound) }
+    }
   }
 
   // MARK: Links

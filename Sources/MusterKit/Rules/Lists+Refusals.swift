@@ -34,7 +34,12 @@ extension Lists {
     case .withdraw(let guest, let id):
       let event = try hostedEvent(id)
       // Without the guest, the call changes nothing.
-      if surroundings?.guests[id]?.contains(where: { $0.id == guest }) != false { try checkIsOpen(event) }
+      if guests(of: id)?.items.contains(where: { $0.id == guest }) != false { try checkIsOpen(event) }
+    case .setAnswer(let answer, let guest, let id): _ = try party(of: guest.id, after: answer, at: id, time)
+    case .approve(let guest, let id): _ = try party(ofApproved: guest.id, at: id, time)
+    case .addHost(let user, let id): try checkOffer(to: user, at: id)
+    case .removeHost(let user, let id): try checkRemoving(host: user, from: id)
+    case .report(let subject, _, _, _): try check(subject)
     case .editProfile(let edit): try check(edit)
     case .unblock, .markRead, .markAllRead, .setPreferences: break
     }
@@ -107,7 +112,7 @@ extension Lists {
   /// The places of an event, as far as the lists tell.
   func places(of event: Event, _ time: Date) -> Places {
     var places = event.places(at: time)
-    if let guests = surroundings?.guests[event.id] {
+    if let (guests, isWhole) = guests(of: event.id), isWhole {
       let waiting = guests.filter { $0.status == .waitlisted }
       places.noWaitingPartyFits =
         !waiting.isEmpty && waiting.allSatisfy { guest in event.capacity.map { guest.plusOnes >= $0 } ?? false }

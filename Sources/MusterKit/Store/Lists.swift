@@ -21,6 +21,8 @@ struct Surroundings: Sendable, Hashable {
   var past: [Event] = []
   /// The guest lists.
   var guests: [Event.ID: [Guest]] = [:]
+  /// The events of which only the first guests are known.
+  var cut: Set<Event.ID> = []
   /// The share links of events that the user hosts.
   var links: [Event.ID: [ShareLink]] = [:]
   /// Requests that were accepted, declined or cancelled.

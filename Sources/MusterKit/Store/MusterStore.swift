@@ -457,6 +457,7 @@ extension MusterStore {
       try await deliver(record)
       await outbox.move(record, to: .sent)
       noteMoved(record)
+      if record.write.collections.isEmpty { await settleUnlisted(record) }
       publish()
     } catch let newer as Superseded {
       await refuse(record, .superseded(by: newer.state))
@@ -471,6 +472,13 @@ extension MusterStore {
       if !Self.mayHaveHappened(after: error) { try? await outbox.noteAttempt(record, at: record.attemptedAt) }
       throw error
     }
+  }
+
+  /// No list will ever show this write, so there is nothing to wait for.
+  private func settleUnlisted(_ record: OutboxRecord) async {
+    outbox.settle([record])
+    sentMarks[record.id] = nil
+    await outbox.eraseSettled([record])
   }
 
   /// Whether a request may have had its effect that ended with an error. One that never left the phone had none.
@@ -538,8 +546,9 @@ extension MusterStore {
       guard var preferences = notificationPreferences.value else { return nil }
       preferences.timestamp = statuses[.notificationPreferences]?.stamp
       return Basis(of: write, .preferences(preferences))
+    case .setAnswer(_, let guest, _): return Basis(of: write, .answer(guest.status, plusOnes: guest.plusOnes))
     case .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock, .createEvent,
-      .cancelEvent, .invite, .withdraw, .markRead, .markAllRead:
+      .cancelEvent, .invite, .withdraw, .approve, .addHost, .removeHost, .markRead, .markAllRead, .report:
       return nil
     }
   }
@@ -564,7 +573,7 @@ extension MusterStore {
   private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
     await outbox.move(record, to: .refused(reason))
     // The next answer to the same event was made as if this one had happened.
-    if case .answer? = record.basis, let basis = record.basis,
+    if record.write.isAnswer(to: record.write.subject), let basis = record.basis,
       let next = outbox.unsettled.first(where: { $0.state == .waiting && $0.write.isAnswer(to: record.write.subject) })
     {
       // If the disk is full, it is refused as well, and the user is asked.

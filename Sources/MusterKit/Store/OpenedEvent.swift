@@ -24,6 +24,7 @@ public final class OpenedEvent {
 
   @ObservationIgnored fileprivate var copy: OpenedCopy?
   @ObservationIgnored fileprivate weak var store: MusterStore?
+  @ObservationIgnored fileprivate var loading: Task<Void, Never>?
   /// The number of requests so far, and that of the request whose response the copy is.
   @ObservationIgnored fileprivate var requests = (sent: 0, taken: 0)
 
@@ -31,6 +32,9 @@ public final class OpenedEvent {
     self.id = id
     self.store = store
   }
+
+  /// Resolves when this shows the copy on the disk. The store begins to read it when it makes this object.
+  public func load() async { await loading?.value }
 
   /// Reads the event and its guests again, if they have changed.
   ///
@@ -56,7 +60,7 @@ extension MusterStore {
     let opened = OpenedEvent(id, in: self)
     openedEvents.add(opened)
     showOpenedEvents()
-    Task {
+    opened.loading = Task {
       let copy = await openedCopies.load(id)
       // A refresh may have been faster.
       if opened.copy == nil, !isForgotten { opened.copy = copy }
@@ -121,9 +125,9 @@ extension MusterStore {
         (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
       }
       lists.events = (lists.events ?? []).filter { $0.id != opened.id } + [event]
-      // Of a part of the guests, no one can tell who moves up.
-      if let guests = event.guests, guests.nextCursor == nil {
-        lists.surroundings = Surroundings(guests: [opened.id: guests.items])
+      if let guests = event.guests {
+        lists.surroundings = Surroundings(
+          guests: [opened.id: guests.items], cut: guests.nextCursor == nil ? [] : [opened.id])
       }
     }
     for record in outbox.unsettled { record.write.apply(to: &lists, at: record.createdAt) }

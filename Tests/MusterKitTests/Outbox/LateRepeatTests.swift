@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -55,6 +56,24 @@ import Testing
     }
     let cancelled = try await ana.client.events.get(event.id)
     #expect(cancelled.status == .cancelled && cancelled.version == 2)
+  }
+
+  @Test func `a report is sent once, also after an operator has closed it`() async throws {
+    let (ana, ben) = try await friends()
+    let write = Write.report(.user(ben.id), reason: .spam, text: "Advertisements.")
+    try await again(write, by: ana)
+    try await again(write, by: ana)
+    let server = try await MusterServer.shared.value
+    let sender = ana.id.rawValue
+    let closed: Int = try await server.value(
+      """
+      WITH closed AS (UPDATE reports SET closed_at = now() WHERE reporter_id = \(sender) RETURNING 1)
+      SELECT count(*) FROM closed
+      """)
+    #expect(closed == 1)
+    try await again(write, by: ana)
+    let reports: Int = try await server.value("SELECT count(*) FROM reports WHERE reporter_id = \(sender)")
+    #expect(reports == 1)
   }
 
   @Test func `what was marked as read leaves later notifications unread`() async throws {

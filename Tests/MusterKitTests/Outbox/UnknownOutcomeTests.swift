@@ -78,6 +78,10 @@ import Testing
     Write.endFriendship(with: ScriptedServer.ben.id), .block(ScriptedServer.ben), .unblock(ScriptedServer.ben.id),
     .invite([ScriptedServer.ben.id], to: ScriptedServer.event(1).id),
     .withdraw(Guest.ID(ScriptedServer.ben.id), from: ScriptedServer.event(1).id),
+    .setAnswer(.going, of: ScriptedServer.guest, at: ScriptedServer.event(1).id),
+    .approve(ScriptedServer.guest, at: ScriptedServer.event(1).id),
+    .addHost(ScriptedServer.ben.id, to: ScriptedServer.event(1).id),
+    .removeHost(ScriptedServer.ben.id, from: ScriptedServer.event(1).id),
   ])
   func `what might undo a newer change is not sent again after a day, and the user learns of it`(write: Write)
     async throws

@@ -203,6 +203,80 @@ import Testing
     #expect(applying(.withdraw(Guest.ID(ben.id), from: ScriptedServer.event(1).id)) == lists)
   }
 
+  // MARK: Hosts
+
+  private func guest(_ person: Person, _ status: GuestStatus, plusOnes: Int = 0) -> Guest {
+    Guest(
+      id: Guest.ID(person.id), user: person, name: person.displayName, status: status, plusOnes: plusOnes,
+      answeredAt: noon)
+  }
+
+  /// Ana hosts the first event, for one person. Ben is going, and cleo waits.
+  private func hosting(_ guests: [Guest], isCut: Bool = false) -> Lists {
+    var lists = hosting
+    lists.events?[0].capacity = 1
+    lists.events?[0].creator = ana
+    lists.events?[0].hosts = [ana, ben]
+    lists.events?[0].counts = Counts()
+    for guest in guests { lists.events?[0].counts?.add(guest.party.places, to: guest.status) }
+    let event = ScriptedServer.event(1).id
+    lists.surroundings = Surroundings(guests: [event: guests], cut: isCut ? [event] : [])
+    return lists
+  }
+
+  private func statuses(_ lists: Lists) -> [GuestStatus] {
+    lists.surroundings?.guests[ScriptedServer.event(1).id]?.map(\.status) ?? []
+  }
+
+  @Test func `an answer that a host sets moves the guest, the counts, and those who wait`() {
+    let event = ScriptedServer.event(1).id
+    let (going, waiting) = (guest(ben, .going), guest(cleo, .waitlisted))
+    let lists = applying(.setAnswer(.declined, of: going, at: event), to: hosting([going, waiting]))
+    #expect(statuses(lists) == [.declined, .going])
+    #expect(lists.events?[0].counts == Counts(going: 1, declined: 1))
+    // Of the first guests alone, no one can tell who moves up.
+    let cut = applying(.setAnswer(.declined, of: going, at: event), to: hosting([going, waiting], isCut: true))
+    #expect(statuses(cut) == [.declined, .waitlisted])
+    // Without the guest list, no one can tell what changes.
+    #expect(applying(.setAnswer(.declined, of: going, at: event), to: hosting) == hosting)
+    #expect(applying(.setAnswer(.declined, of: going, at: event)) == self.lists)
+  }
+
+  @Test func `an approved guest is invited, and one who does not wait stays as they are`() {
+    let event = ScriptedServer.event(1).id
+    let pending = guest(cleo, .pending)
+    let lists = applying(.approve(pending, at: event), to: hosting([pending]))
+    #expect(statuses(lists) == [.invited] && lists.events?[0].counts == Counts(invited: 1))
+    let declined = hosting([guest(cleo, .declined)])
+    #expect(applying(.approve(pending, at: event), to: declined) == declined)
+    #expect(hosting([guest(ben, .going)]).refusal(of: .approve(pending, at: event), at: now)?.type == .guestNotFound)
+    #expect(hosting([guest(ben, .going)], isCut: true).refusal(of: .approve(pending, at: event), at: now) == nil)
+  }
+
+  @Test func `a removed host is gone, and one who leaves no longer sees the event`() {
+    let event = ScriptedServer.event(1).id
+    let lists = applying(.removeHost(ben.id, from: event), to: hosting([]))
+    #expect(lists.events?[0].hosts == [ana] && lists.events?.count == 2)
+    var helping = self.lists
+    helping.events?[0].myRole = .host
+    helping.events?[0].hosts = [ben, ana]
+    helping.notifications?[0].eventId = event
+    let left = applying(.removeHost(ana.id, from: event), to: helping)
+    #expect(left.events?.map(\.id) == [ScriptedServer.event(2).id])
+    #expect(left.notifications?.map(\.id) == [ScriptedServer.id(61)])
+    // The creator stays.
+    let own = hosting([])
+    #expect(applying(.removeHost(ana.id, from: event), to: own) == own)
+    #expect(applying(.removeHost(ben.id, from: event), to: helping) == helping)
+  }
+
+  @Test func `an offer and a report change no list`() {
+    let own = hosting([])
+    #expect(applying(.addHost(cleo.id, to: ScriptedServer.event(1).id), to: own) == own)
+    #expect(applying(.report(.user(ben.id), reason: .spam)) == lists)
+    #expect(lists.refusal(of: .report(.user(ana.id), reason: .spam), at: now)?.type == .invalidFields)
+  }
+
   @Test func `read notifications are marked, and stay marked as before`() {
     let lists = applying(.markRead([ScriptedServer.id(60)]))
     #expect(lists.notifications?.map(\.readAt) == [now, nil])

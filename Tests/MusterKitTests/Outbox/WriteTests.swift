@@ -8,6 +8,11 @@ import Testing
   static let all: [Write] = {
     let (one, two): (Event.ID, Event.ID) = (ScriptedServer.id(1), ScriptedServer.id(2))
     let (request, user): (FriendRequest.ID, User.ID) = (ScriptedServer.id(1), ScriptedServer.id(1))
+    let guest = Guest(
+      id: Guest.ID(ScriptedServer.ben.id), user: ScriptedServer.ben, name: "Ben", status: .waitlisted, plusOnes: 1,
+      answeredAt: ScriptedServer.noon)
+    let visitor = Guest(id: ScriptedServer.id(3), name: "Vera", status: .pending)
+    let report: Report.ID = ScriptedServer.id(4)
     return [
       .answer(.going, to: one), .answer(.maybe, to: one, plusOnes: 2), .acceptRequest(request),
       .declineRequest(request), .cancelRequest(request),
@@ -24,6 +29,9 @@ import Testing
       .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [ScriptedServer.id(1)]),
       .editProfile(ProfileEdit(username: "ana", bio: .clear)), .editProfile(ProfileEdit(bio: .set("Hi."))),
       .setPreferences(NotificationPreferences([.eventInvited: false])),
+      .setAnswer(.going, of: guest, at: one), .approve(visitor, at: one), .addHost(user, to: one),
+      .removeHost(user, from: one), .report(.user(user), reason: .spam, text: "Advertisements.", id: report),
+      .report(.event(one), reason: .other, id: report), .report(.guest(visitor.id), reason: .hate, id: report),
     ]
   }()
 
@@ -60,7 +68,21 @@ import Testing
     #expect(write.createdID == nil || write.createdID == write.subject)
   }
 
-  @Test(arguments: all) func `a write concerns the lists in which it shows`(write: Write) {
-    #expect(!write.collections.isEmpty)
+  @Test(arguments: all) func `a write concerns the lists in which it shows, if it shows in any`(write: Write) {
+    let showsNowhere = ["addHost", "report"].contains(write.name)
+    #expect(write.collections.isEmpty == showsNowhere)
+  }
+
+  @Test(arguments: all) func `a write names its subject, and the people whom it is about`(write: Write) throws {
+    if let subject = write.subject { #expect(write.names(subject)) }
+    #expect(!write.names(UUID()))
+    // Everything that the file has as an id of a user or a guest.
+    let json = String(decoding: try JSONEncoder().encode(write), as: UTF8.self)
+    for name in ["user", "person", "guest"] {
+      for match in json.matches(of: try Regex(#""\#(name)":(?:\{[^{}]*"id":)?"([0-9A-Fa-f-]{36})""#)) {
+        let id = try #require(match.output[1].substring.flatMap { UUID(uuidString: String($0)) })
+        #expect(write.names(id), "\(json) does not name \(id)")
+      }
+    }
   }
 }

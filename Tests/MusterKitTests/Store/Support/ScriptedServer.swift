@@ -175,6 +175,9 @@ extension ScriptedServer {
       myRole: .guest, myStatus: status, counts: Counts(invited: 1))
   }
 
+  /// Ben, on a guest list.
+  static let guest = Guest(id: Guest.ID(ben.id), user: ben, name: ben.displayName, status: .invited)
+
   /// Replaces a list, and moves its stamp.
   func set(_ collection: CacheCollection, _ values: [some Encodable]) throws {
     let items = try values.map { try JSONValue(encoding: $0) }
