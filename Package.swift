@@ -156,6 +156,8 @@ let package = Package(
     .target(
       name: "PlansAppModels", dependencies: ["MusterKit"], path: "Examples/PlansApp/Models", swiftSettings: strict),
     .executableTarget(
+      name: "first-program", dependencies: ["MusterKit"], path: "Examples/FirstProgram", swiftSettings: strict),
+    .executableTarget(
       name: "postgres-benchmark", dependencies: ["Postgres"], path: "Benchmarks/Client", swiftSettings: strict),
     .executableTarget(
       name: "store-benchmark", dependencies: ["MusterKit"], path: "Benchmarks/Store", swiftSettings: strict),

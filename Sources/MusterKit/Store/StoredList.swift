@@ -39,6 +39,11 @@ public final class StoredList<Item: Sendable & Hashable> {
   }
 }
 
+extension StoredList<InboxItem> {
+  /// The number for a badge: the unread notifications among ``items``, with pending writes.
+  public var unreadCount: Int { items.count { $0.readAt == nil } }
+}
+
 /// An object of the store, with the writes that are pending. Its claims are those of ``StoredList``.
 @MainActor
 @Observable
