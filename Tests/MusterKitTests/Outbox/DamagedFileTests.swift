@@ -24,9 +24,11 @@ import Testing
     }
   }
 
+  nonisolated private static let format = "\"format\":\(OutboxRecord.currentFormat)"
+
   nonisolated private static let damages: [@Sendable (String) -> String] = [
     { _ in "" }, { _ in "{" }, { String($0.prefix($0.count / 2)) }, { "x" + $0 },
-    { $0.replacing("\"waiting\"", with: "\"wai*ing\"") }, { $0.replacing("\"format\":1", with: "\"format\":\"1\"") },
+    { $0.replacing("\"waiting\"", with: "\"wai*ing\"") }, { $0.replacing(format, with: "\"format\":\"1\"") },
     { $0.replacing("\"answer\"", with: "\"anqwer\"") },
   ]
 
@@ -76,7 +78,8 @@ import Testing
 
   @Test func `a file of a later version of the app stays as it is, and is no refusal`() async throws {
     try await run({
-      $0.replacing("\"format\":1", with: "\"format\":2").replacing("\"answer\"", with: "\"answerLater\"")
+      $0.replacing(Self.format, with: "\"format\":\(OutboxRecord.currentFormat + 1)")
+        .replacing("\"answer\"", with: "\"answerLater\"")
     }) { test, server, file in
       #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.count == 1)
       let before = try Data(contentsOf: file)
