@@ -3,48 +3,46 @@ import SwiftUI
 
 struct EventListView: View {
   let account: Account
-  let store: MusterStore
+  let home: Home
+  @Bindable var router: Router
+  @State private var isCreating = false
 
-  private var list: EventList { EventList(store: store) }
+  private var list: EventList { EventList(home: home) }
 
   var body: some View {
-    NavigationStack {
+    NavigationStack(path: $router.plans) {
       List {
-        RefusalsSection(refusals: list.refusals)
+        RefusalsSection(refusals: Refusals(home: home))
         section("Invitations", list.invitations)
         section("Plans", list.plans)
         if let status = list.status { Text(status).font(.footnote).foregroundStyle(.secondary) }
       }
       .navigationTitle("Plans")
-      .navigationDestination(for: Event.ID.self) { EventView(id: $0, store: store, client: account.client) }
-      .refreshable { await list.refresh() }
+      .navigationDestination(for: Event.ID.self) { EventView(id: $0, home: home) }
+      .refreshable { await home.refresh() }
       .overlay { if list.isLoading { ProgressView() } }
-      .toolbar { Button("Log out") { Task { await account.logOut() } } }
+      .toolbar {
+        Button("Log out") { Task { await account.logOut() } }
+        Button("New event", systemImage: "plus") { isCreating = true }
+      }
+      .sheet(isPresented: $isCreating) { EditorView(in: home) { router.plans = [$0] } }
     }
   }
 
-  @ViewBuilder private func section(_ title: String, _ rows: [EventList.Row]) -> some View {
+  @ViewBuilder private func section(_ title: LocalizedStringKey, _ rows: [EventList.Row]) -> some View {
     if !rows.isEmpty {
       Section(title) {
         ForEach(rows) { row in
-          NavigationLink(value: row.id) { EventRow(row: row) }
+          NavigationLink(value: row.id) {
+            VStack(alignment: .leading) {
+              Text(row.event.title).strikethrough(row.event.status == .cancelled)
+              Text(row.time.text).font(.subheadline).foregroundStyle(.secondary)
+            }
+            if row.isPending { Image(systemName: "clock") }
+          }
+          .accessibilityLabel(row.label)
         }
       }
-    }
-  }
-}
-
-private struct EventRow: View {
-  let row: EventList.Row
-
-  var body: some View {
-    VStack(alignment: .leading) {
-      HStack {
-        Text(row.event.title).strikethrough(row.event.status == .cancelled)
-        if row.isPending { Image(systemName: "clock").accessibilityLabel("Not sent yet") }
-      }
-      Text(row.event.startTime, format: .dateTime.weekday().day().month().hour().minute())
-        .font(.subheadline).foregroundStyle(.secondary)
     }
   }
 }

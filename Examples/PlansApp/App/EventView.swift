@@ -3,34 +3,36 @@ import SwiftUI
 
 struct EventView: View {
   @State private var page: EventPage
+  @State private var guests: GuestList
+  @State private var isEditing = false
 
-  init(id: Event.ID, store: MusterStore, client: MusterClient) {
-    _page = State(initialValue: EventPage(id, in: store, client: client))
+  init(id: Event.ID, home: Home) {
+    let page = EventPage(id, in: home)
+    (_page, _guests) = (State(initialValue: page), State(initialValue: GuestList(of: page)))
   }
 
   var body: some View {
     List {
       RefusalsSection(refusals: page.refusals)
       if let event = page.event { details(of: event) }
-      if page.canAnswer { answers }
-      if !page.guests.isEmpty {
-        Section("Guests") {
-          ForEach(page.guests) { guest in LabeledContent(guest.name, value: guest.status.rawValue) }
-        }
-      }
+      if !page.choices.isEmpty { answers }
+      GuestSections(list: guests)
       if let failure = page.failure { Text(failure).foregroundStyle(.secondary) }
     }
     .navigationTitle(page.event?.title ?? "")
     .task { await page.load() }
     .refreshable { await page.refresh() }
+    .toolbar { if guests.canManage { Button("Edit") { isEditing = true } } }
+    .sheet(isPresented: $isEditing) { EditorView(page.event, in: page.home) { _ in } }
   }
 
   private func details(of event: Event) -> some View {
     Section {
-      LabeledContent("When") { Text(event.startTime, format: .dateTime) }
+      LabeledContent("When", value: EventTime(event: event).text)
+      if let end = EventTime(event: event).endText { LabeledContent("Until", value: end) }
+      if let own = EventTime(event: event).viewerText { LabeledContent("Your time", value: own) }
       if let location = event.location { LabeledContent("Where", value: location.name) }
       if let url = event.url { Link(url.absoluteString, destination: url) }
-      if let counts = event.counts { LabeledContent("Going", value: counts.going, format: .number) }
       if let note = event.note { Text(note) }
       if event.status == .cancelled { Text("Cancelled").foregroundStyle(.red) }
     }
@@ -38,27 +40,33 @@ struct EventView: View {
 
   private var answers: some View {
     Section {
-      answer("Going", .going)
-      answer("Maybe", .maybe)
-      answer("Not going", .declined)
-    } footer: {
-      if page.isPending {
-        Text("Not sent yet.")
-      } else if page.event?.myStatus == .waitlisted {
-        Text("You are on the waiting list.")
+      ForEach(page.choices) { choice in
+        Button {
+          Task { await page.answer(choice.answer) }
+        } label: {
+          HStack {
+            VStack(alignment: .leading) {
+              Text(choice.answer.title)
+              if let note = choice.note, page.answerNote != note { Text(note).font(.caption) }
+            }
+            Spacer()
+            if choice.isChosen { Image(systemName: "checkmark").accessibilityHidden(true) }
+          }
+        }
+        .disabled(!choice.isPossible)
+        .accessibilityAddTraits(choice.isChosen ? .isSelected : [])
       }
+      if page.maximumPlusOnes > 0 {
+        Stepper("Bringing \(page.plusOnes)", value: plusOnes, in: 0...page.maximumPlusOnes)
+      }
+    } header: {
+      Text("Your answer")
+    } footer: {
+      if let note = page.answerNote { Text(note) }
     }
   }
 
-  private func answer(_ title: LocalizedStringKey, _ status: Answer) -> some View {
-    Button {
-      Task { await page.answer(status) }
-    } label: {
-      HStack {
-        Text(title)
-        Spacer()
-        if page.event?.myStatus.rawValue == status.rawValue { Image(systemName: "checkmark") }
-      }
-    }
+  private var plusOnes: Binding<Int> {
+    Binding(get: { page.plusOnes }, set: { number in Task { await page.bring(number) } })
   }
 }

@@ -2,41 +2,26 @@ import MusterKit
 import SwiftUI
 
 struct InboxView: View {
-  let account: Account
-  let store: MusterStore
-
-  private var inbox: Inbox { Inbox(store: store) }
+  let inbox: Inbox
+  @Bindable var router: Router
 
   var body: some View {
-    NavigationStack {
+    NavigationStack(path: $router.inbox) {
       List(inbox.items) { item in
-        NavigationLink(value: item) { InboxRow(item: item) }
+        Button {
+          Task { await inbox.open(item, with: router) }
+        } label: {
+          VStack(alignment: .leading) {
+            Text(item.message).fontWeight(item.readAt == nil ? .semibold : .regular)
+            Text(item.createdAt, format: .relative(presentation: .named)).font(.caption).foregroundStyle(.secondary)
+          }
+        }
+        .accessibilityValue(item.readAt == nil ? "Unread" : "")
       }
       .navigationTitle("Inbox")
-      .navigationDestination(for: InboxItem.self) { item in
-        destination(of: item).task { await inbox.read(item) }
-      }
-      .refreshable { try? await store.refresh() }
+      .navigationDestination(for: Event.ID.self) { EventView(id: $0, home: inbox.home) }
+      .refreshable { await inbox.home.refresh() }
       .toolbar { Button("Mark all as read") { Task { await inbox.readAll() } }.disabled(inbox.unread == 0) }
-    }
-  }
-
-  @ViewBuilder private func destination(of item: InboxItem) -> some View {
-    if let event = item.eventId {
-      EventView(id: event, store: store, client: account.client)
-    } else {
-      Text(item.message).padding()
-    }
-  }
-}
-
-private struct InboxRow: View {
-  let item: InboxItem
-
-  var body: some View {
-    VStack(alignment: .leading) {
-      Text(item.message).fontWeight(item.readAt == nil ? .semibold : .regular)
-      Text(item.createdAt, format: .relative(presentation: .named)).font(.caption).foregroundStyle(.secondary)
     }
   }
 }

@@ -18,8 +18,8 @@ struct RefusalsSection: View {
       Text(refusals.title(of: refusal)).font(.headline)
       Text(refusal.sentence)
       HStack {
-        if refusal.canBeSentAgain { Button("Send again") { Task { await refusals.sendAgain(refusal) } } }
-        Button("Discard", role: .destructive) { Task { await refusals.discard(refusal) } }
+        if let again = refusals.againButton(refusal) { Button(again) { Task { await refusals.sendAgain(refusal) } } }
+        Button(refusals.dismissButton(refusal)) { Task { await refusals.dismiss(refusal) } }
       }
       .buttonStyle(.borderless)
     }

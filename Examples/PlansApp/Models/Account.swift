@@ -2,39 +2,84 @@ import Foundation
 import MusterKit
 import Observation
 
-/// Who is logged in on this phone, and the copies of that user's lists.
+/// Who is logged in on this phone: decides between the login and the user's screens.
 @MainActor @Observable
 final class Account {
+  enum State {
+    case loggedOut
+    case loggedIn(Home)
+    /// The phone has not been unlocked since it started, so the tokens cannot be read. The session has not ended.
+    case locked
+    /// For example, because the disk is full. The sentence is for the user.
+    case unavailable(String)
+  }
+
   let client: MusterClient
   let push: PushRegistration
-  private var opened: MusterStore?
+  let router = Router()
+  /// Before changes are dropped that were never sent.
+  var question: UnsentQuestion?
+  private var opened = State.loggedOut
   private let folder: URL
 
-  /// - Parameter folder: for the copies.
   init(client: MusterClient, folder: URL) {
-    self.client = client
-    self.folder = folder
+    (self.client, self.folder) = (client, folder)
     push = PushRegistration(client: client)
-    opened = try? MusterStore(client: client, folder: folder)
+    openHome()
   }
 
-  /// Nil while no user is logged in: show the login. When a session ends, the copies stay on the phone, in case the
-  /// same user logs in again.
-  var store: MusterStore? { opened?.isLoggedOut == false ? opened : nil }
+  /// When a session ends, the copies stay on the phone, in case the same user logs in again.
+  var state: State {
+    if case .loggedIn(let home) = opened, home.store.isLoggedOut { .loggedOut } else { opened }
+  }
+  var home: Home? { if case .loggedIn(let home) = state { home } else { nil } }
 
-  /// - Throws: `MusterError`, or `StoreError` if the phone has no space left
-  func logIn(_ login: String, password: String, device: String) async throws {
-    _ = try await client.auth.logIn(as: login, password: password, device: device)
-    opened = try MusterStore(client: client, folder: folder)
+  /// Call it whenever the phone may have been unlocked.
+  func open() async {
+    guard home == nil else { return }
+    openHome()
+    guard let home else { return }
     await push.registerAgain()
+    await router.resume(in: home)
   }
 
-  /// Ends the session and deletes the copies. Without a network, the service does not learn of it: the session ends
-  /// there after 60 days.
+  /// Of all errors, only ``MusterError/loggedOut`` means that there is no user.
+  private func openHome() {
+    do {
+      opened = .loggedIn(Home(store: try MusterStore(client: client, folder: folder), client: client))
+    } catch MusterError.loggedOut {
+      opened = .loggedOut
+    } catch MusterError.tokensUnavailable {
+      opened = .locked
+    } catch { opened = .unavailable(error.sentence) }
+  }
+
+  func logIn(_ attempt: @MainActor (AuthAPI) async throws -> Void) async throws {
+    try await attempt(client.auth)
+    await open()
+    let others = ((try? MusterStore.usersWithUnsentWrites(in: folder)) ?? []).filter { $0 != client.userID }
+    if !others.isEmpty { question = .leftBehind(by: others) }
+  }
+
+  /// Asks first if changes were never sent.
   func logOut() async {
+    if let home, home.unsent > 0 { question = .loggingOut(home.unsent) } else { await dropAndLogOut() }
+  }
+
+  /// Drops the changes that the question is about.
+  func confirm(_ question: UnsentQuestion) async {
+    switch question {
+    case .loggingOut: await dropAndLogOut()
+    case .leftBehind(let users):
+      for user in users { await home?.attempt { try await MusterStore.forgetEverything(of: user, in: folder) } }
+    }
+  }
+
+  /// Without a network, the service does not learn of it: the session ends there after 60 days.
+  private func dropAndLogOut() async {
     // The copies go first, in case the app ends meanwhile.
-    try? await opened?.forgetEverything()
+    if let home { await home.attempt { try await home.store.forgetEverything() } }
     _ = try? await client.auth.logOut()
-    opened = nil
+    opened = .loggedOut
   }
 }

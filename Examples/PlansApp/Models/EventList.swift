@@ -5,21 +5,25 @@ import MusterKit
 @MainActor struct EventList {
   struct Row: Identifiable, Hashable {
     let event: Event
+    let time: EventTime
     /// Whether a change of the user's is not sent yet.
     let isPending: Bool
-
     var id: Event.ID { event.id }
+
+    /// Everything that the row shows, for VoiceOver.
+    var label: String {
+      let state =
+        event.status == .cancelled ? "Cancelled" : event.myRole == .guest ? event.myStatus.title : "You are hosting"
+      return ([event.title, time.text, state] + (isPending ? ["Not sent yet"] : [])).joined(separator: ", ")
+    }
   }
 
-  let store: MusterStore
-
-  /// Changes that did not happen.
-  var refusals: Refusals { Refusals(store: store) }
+  let home: Home
+  private var store: MusterStore { home.store }
 
   /// Invitations that the user has not answered.
-  var invitations: [Row] { rows { $0.myStatus == .invited } }
-
-  var plans: [Row] { rows { $0.myStatus != .invited } }
+  var invitations: [Row] { rows { $0.myStatus == .invited && $0.myRole == .guest } }
+  var plans: [Row] { rows { $0.myStatus != .invited || $0.myRole != .guest } }
 
   /// Whether there is nothing to show yet.
   var isLoading: Bool { !store.events.isLoaded && store.lastError == nil }
@@ -32,10 +36,9 @@ import MusterKit
     return "You are offline. Up to date as of \(date.formatted(date: .abbreviated, time: .shortened))."
   }
 
-  /// Returns when the list is proved to be right, or cannot be.
-  func refresh() async { try? await store.refresh() }
-
   private func rows(where isWanted: (Event) -> Bool) -> [Row] {
-    store.events.items.filter(isWanted).map { Row(event: $0, isPending: store.outbox.isPending($0.id)) }
+    store.events.items.filter(isWanted).map {
+      Row(event: $0, time: EventTime(event: $0), isPending: store.outbox.isPending($0.id))
+    }
   }
 }

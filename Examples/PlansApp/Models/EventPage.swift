@@ -2,53 +2,80 @@ import Foundation
 import MusterKit
 import Observation
 
-/// One event with its guests, and the user's answer.
+/// One event, and the user's answer. Once opened, it also shows without a network.
 @MainActor @Observable
 final class EventPage {
   let id: Event.ID
-  /// The first guests, once they are loaded. They are not kept on the phone.
-  private(set) var guests: [Guest] = []
-  /// Why the guests could not be loaded, or the answer not be kept, for the user.
+  let home: Home
   private(set) var failure: String?
-  /// For an event that is not in the list, such as a past one.
-  private var loaded: Event?
-  private let store: MusterStore
-  private let client: MusterClient
+  private let opened: OpenedEvent
+  /// The number of people whom the user wants to bring, until they answer.
+  private var wantedPlusOnes: Int?
 
-  init(_ id: Event.ID, in store: MusterStore, client: MusterClient) {
-    (self.id, self.store, self.client) = (id, store, client)
-  }
+  init(_ id: Event.ID, in home: Home) { (self.id, self.home, opened) = (id, home, home.store.opened(id)) }
 
-  var event: Event? { store.events.items.first { $0.id == id } ?? loaded }
+  var event: Event? { opened.event }
+  /// The changes of this event that did not happen. The event shows its earlier state.
+  var refusals: Refusals { Refusals(home: home, subject: id.rawValue) }
+  var isPending: Bool { home.store.outbox.isPending(id) }
 
-  var canAnswer: Bool { event.map { $0.canAnswer().reason == nil } ?? false }
+  func load() async { failure = await Home.failure { try await opened.refresh() } }
 
-  /// The change of this event that the service refused. The event shows its earlier state.
-  var refusals: Refusals { Refusals(store: store, subject: id.rawValue) }
-
-  /// Whether an answer is not sent yet.
-  var isPending: Bool { store.outbox.isPending(id) }
-
-  func load() async {
-    do {
-      let event = try await client.events.get(id)
-      (loaded, guests, failure) = (event, event.participants ?? [], nil)
-    } catch is CancellationError {
-      // The user left.
-    } catch { failure = error.sentence }
-  }
-
-  /// Returns when the answer is sent and the event is what the service has, or when this cannot be.
   func refresh() async {
-    try? await store.refresh()
+    await home.refresh()
     await load()
   }
+}
 
-  /// Shows the answer immediately. The store sends it now, or when there is a network again.
+/// The user's answer, with the people whom they bring.
+extension EventPage {
+  struct Choice: Identifiable, Hashable {
+    let answer: Answer
+    let isChosen: Bool
+    let isPossible: Bool
+    /// Why it is not possible, or where it leads.
+    let note: String?
+    var id: Answer { answer }
+  }
+
+  /// The rules are the library's. A host has no answer.
+  var choices: [Choice] {
+    guard let event, event.myRole == .guest else { return [] }
+    let isClosed = event.canAnswer().reason == .closed
+    return Answer.allCases.map { answer in
+      let verdict = isClosed ? .no(.closed) : event.canAnswer(answer, bringing: people(for: answer))
+      return Choice(
+        answer: answer, isChosen: event.myStatus.rawValue == answer.rawValue, isPossible: verdict.reason == nil,
+        note: verdict == .waitlist ? "Joins the waiting list" : verdict.reason?.sentence)
+    }
+  }
+
+  var canAnswer: Bool { choices.contains(where: \.isPossible) }
+
+  /// About all choices together.
+  var answerNote: String? {
+    if isPending { return "Not sent yet." }
+    if !canAnswer, let reason = choices.first?.note { return reason }
+    return event?.myStatus == .waitlisted ? "You are on the waiting list." : nil
+  }
+
+  var maximumPlusOnes: Int { canAnswer ? event?.maxPlusOnes ?? 0 : 0 }
+  var plusOnes: Int { wantedPlusOnes ?? event?.myPlusOnes ?? 0 }
+
+  /// Changes an answer that the user has given, and else waits for one.
+  func bring(_ number: Int) async {
+    wantedPlusOnes = number
+    if let event, event.myStatus != .declined, let given = Answer(rawValue: event.myStatus.rawValue) {
+      await answer(given)
+    }
+  }
+
   func answer(_ answer: Answer) async {
-    do {
-      try await store.perform(.answer(answer, to: id))
-      failure = nil
-    } catch { failure = error.sentence }
+    await home.perform(.answer(answer, to: id, plusOnes: people(for: answer)))
+    wantedPlusOnes = nil
+  }
+
+  private func people(for answer: Answer) -> Int? {
+    event?.maxPlusOnes ?? 0 > 0 && answer != .declined ? plusOnes : nil
   }
 }

@@ -3,19 +3,31 @@ import MusterKit
 
 /// The user's changes that did not happen, or may not have happened. They stay until the user decides.
 @MainActor struct Refusals {
-  let store: MusterStore
+  let home: Home
   /// The event of a page; nil for all changes.
   var subject: UUID?
 
-  var all: [RefusedWrite] { store.outbox.refusals.filter { subject == nil || $0.write?.subject == subject } }
+  var all: [RefusedWrite] { home.store.outbox.refusals.filter { subject == nil || $0.write?.subject == subject } }
 
-  /// The event that a change is about.
   func title(of refusal: RefusedWrite) -> String {
-    store.events.items.first { $0.id.rawValue == refusal.write?.subject }?.title ?? "Your change"
+    let event = home.store.events.items.first { $0.id.rawValue == refusal.write?.subject }?.title
+    switch refusal.write {
+    case .answer(let answer, _, _): return "Your answer “\(answer.title)”" + (event.map { " to “\($0)”" } ?? "")
+    case .createEvent(let draft, _): return "Your new event “\(draft.title)”"
+    case .sendRequest(let person, _): return "Your friend request to \(person.displayName)"
+    default: return event.map { "Your change of “\($0)”" } ?? "Your change"
+    }
   }
 
-  /// Sends it as a new change. One with an unknown outcome may then happen twice.
-  func sendAgain(_ refusal: RefusedWrite) async { _ = try? await store.sendAgain(refusal) }
+  /// The button that sends it as a new change, if that may succeed. One with an unknown outcome may then happen twice.
+  func againButton(_ refusal: RefusedWrite) -> String? {
+    guard refusal.write != nil else { return nil }
+    return refusal.newerState != nil ? "Use mine" : refusal.isUnknown ? "Send again" : nil
+  }
 
-  func discard(_ refusal: RefusedWrite) async { try? await store.outbox.dismiss(refusal) }
+  /// The button that leaves everything as it is.
+  func dismissButton(_ refusal: RefusedWrite) -> String { refusal.newerState == nil ? "OK" : "Keep the newer one" }
+
+  func sendAgain(_ refusal: RefusedWrite) async { await home.attempt { try await home.store.sendAgain(refusal) } }
+  func dismiss(_ refusal: RefusedWrite) async { await home.attempt { try await home.store.outbox.dismiss(refusal) } }
 }

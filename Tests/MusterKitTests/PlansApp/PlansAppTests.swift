@@ -4,7 +4,7 @@ import Testing
 @testable import MusterKit
 @testable import PlansAppModels
 
-/// The view models of the example app. Its views are not compiled here.
+/// The view models of the example app, on a server that fails on demand.
 @MainActor @Suite final class PlansAppTests {
   private static let password = "plans-with-friends"
 
@@ -28,12 +28,16 @@ import Testing
   }
 
   /// An app after its first login, with lists from the server.
-  private func logIn() async throws -> (Account, MusterStore) {
+  private func logIn() async throws -> (Account, Home) {
     let account = try launch()
-    try await account.logIn("ana", password: Self.password, device: "phone")
-    let store = try #require(account.store)
-    try await store.refresh()
-    return (account, store)
+    try await logIn(account)
+    let home = try #require(account.home)
+    try await home.store.refresh()
+    return (account, home)
+  }
+
+  private func logIn(_ account: Account) async throws {
+    try await account.logIn { _ = try await $0.logIn(as: "ana", password: Self.password, device: "phone") }
   }
 
   private func refuse(_ path: String, with status: Int, _ slug: Problem.Slug) {
@@ -44,77 +48,94 @@ import Testing
 
   @Test func `a wrong password leads to a sentence, and the right one to the lists`() async throws {
     let account = try launch()
-    let form = LoginForm()
+    let form = SignInForm()
     #expect(!form.canSubmit)
     refuse("/auth/login", with: 401, .wrongCredentials)
-    (form.login, form.password) = ("ana", "guess")
+    (form.username, form.password) = ("ana", "guess")
     await form.submit(to: account, device: "phone")
     #expect(form.failure == "The name or the password is wrong.")
-    #expect(!form.isWorking && account.store == nil)
+    #expect(!form.isWorking && account.home == nil)
 
     server.fail { _ in .none }
     form.password = Self.password
     await form.submit(to: account, device: "phone")
     #expect(form.failure == nil && form.password.isEmpty)
-    #expect(account.store != nil)
+    #expect(account.home != nil)
+  }
+
+  @Test func `a sign-in with Apple sends what Apple gave to the app, with the nonce that the app chose`() async throws {
+    let account = try launch()
+    let form = SignInForm()
+    let nonce = form.makeNonce()
+    var name = PersonNameComponents()
+    (name.givenName, name.familyName) = ("Ana", "Duarte")
+    await form.signInWithApple(
+      Data("token".utf8), code: Data("code".utf8), name: name, to: account, device: "phone")
+    #expect(form.failure == nil && account.home != nil)
+    let body = try #require(server.received { $0.path == "/auth/apple" }.first?.body)
+    #expect(body["idToken"]?.string == "token" && body["nonce"]?.string == nonce)
+    #expect(body["authorizationCode"]?.string == "code" && body["displayName"]?.string == "Ana Duarte")
+    // A nonce is for one request.
+    #expect(form.makeNonce() != nonce)
   }
 
   @Test func `a login without a network leads to a sentence`() async throws {
     server.takeOffline()
     let account = try launch()
-    let form = LoginForm()
-    (form.login, form.password) = ("ana", Self.password)
+    let form = SignInForm()
+    (form.username, form.password) = ("ana", Self.password)
     await form.submit(to: account, device: "phone")
     #expect(form.failure == "The server cannot be reached. Please check your connection.")
-    #expect(account.store == nil)
+    #expect(account.home == nil)
   }
 
   @Test func `logging out without a network deletes the copies`() async throws {
     let (account, _) = try await logIn()
     server.takeOffline()
     await account.logOut()
-    #expect(account.store == nil)
-    #expect(try launch().store == nil)
+    #expect(account.home == nil)
+    #expect(try launch().home == nil)
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).allSatisfy { !$0.hasSuffix(".copy") })
   }
 
   @Test func `when the session ends, the app shows the login`() async throws {
-    let (account, store) = try await logIn()
+    let (account, home) = try await logIn()
     refuse("/", with: 401, .sessionEnded)
-    await EventList(store: store).refresh()
-    #expect(account.store == nil)
+    await home.refresh()
+    #expect(account.home == nil)
   }
 
   // MARK: Lists
 
   @Test func `the list shows its copies without a network, and says how old they are`() async throws {
     try server.set(.events, [ScriptedServer.event(1), ScriptedServer.event(2, status: .going)])
-    let (_, store) = try await logIn()
-    let list = EventList(store: store)
+    let (_, home) = try await logIn()
+    let list = EventList(home: home)
     #expect(list.invitations.map(\.event.title) == ["Event 1"])
     #expect(list.plans.map(\.event.title) == ["Event 2"])
     #expect(list.status == nil && !list.isLoading)
 
     server.takeOffline()
-    let later = try #require(try launch().store)
-    await later.load()
-    let offline = EventList(store: later)
-    await offline.refresh()
+    let later = try #require(try launch().home)
+    await later.store.load()
+    let offline = EventList(home: later)
+    await later.refresh()
     #expect(offline.invitations.map(\.event.title) == ["Event 1"])
     #expect(offline.status?.hasPrefix("You are offline. Up to date as of ") == true)
 
     server.takeOffline(false)
-    await offline.refresh()
+    await later.refresh()
     #expect(offline.status == nil)
   }
 
   @Test func `a list without a copy is loading, or says that there is no network`() async throws {
     let account = try launch()
-    try await account.logIn("ana", password: Self.password, device: "phone")
-    let list = EventList(store: try #require(account.store))
+    try await logIn(account)
+    let home = try #require(account.home)
+    let list = EventList(home: home)
     #expect(list.isLoading && list.status == nil)
     server.takeOffline()
-    await list.refresh()
+    await home.refresh()
     #expect(!list.isLoading && list.status == "You are offline.")
   }
 
@@ -124,13 +145,13 @@ import Testing
         id: ScriptedServer.id(number), createdAt: ScriptedServer.noon, type: .eventInvited, message: "Come!")
     }
     try server.set(.notifications, items)
-    let (_, store) = try await logIn()
-    let inbox = Inbox(store: store)
+    let (_, home) = try await logIn()
+    let inbox = Inbox(home: home)
     #expect(inbox.unread == 2)
-    await inbox.read(inbox.items[0])
+    await inbox.open(inbox.items[0], with: Router())
     #expect(inbox.unread == 1)
-    await inbox.read(inbox.items[0])
-    #expect(store.outbox.pending.count == 1)
+    await inbox.open(inbox.items[0], with: Router())
+    #expect(home.store.outbox.pending.count == 1)
     await inbox.readAll()
     #expect(inbox.unread == 0)
   }
@@ -141,19 +162,19 @@ import Testing
     var event = ScriptedServer.event(1)
     event.startTime = Date(timeIntervalSinceNow: 86_400)
     try server.set(.events, [event])
-    let (account, store) = try await logIn()
-    let (list, page) = (EventList(store: store), EventPage(event.id, in: store, client: account.client))
+    let (_, home) = try await logIn()
+    let (list, page) = (EventList(home: home), EventPage(event.id, in: home))
     #expect(page.canAnswer && !page.isPending)
 
     server.takeOffline()
     await page.answer(.going)
     #expect(page.event?.myStatus == .going && page.isPending)
     #expect(list.plans.map(\.isPending) == [true])
-    await list.refresh()
+    await home.refresh()
     #expect(page.isPending)
 
     server.takeOffline(false)
-    await list.refresh()
+    await home.refresh()
     #expect(page.event?.myStatus == .going && !page.isPending)
     #expect(list.plans.map(\.isPending) == [false])
   }
@@ -161,30 +182,30 @@ import Testing
   @Test func `a refused answer is undone, with the reason`() async throws {
     let event = ScriptedServer.event(1)
     try server.set(.events, [event])
-    let (account, store) = try await logIn()
-    let page = EventPage(event.id, in: store, client: account.client)
+    let (_, home) = try await logIn()
+    let page = EventPage(event.id, in: home)
     refuse("/events/", with: 409, .eventCancelled)
     await page.answer(.going)
     #expect(page.event?.myStatus == .going)
 
-    await EventList(store: store).refresh()
+    await home.refresh()
     #expect(page.event?.myStatus == .invited && !page.isPending)
     let refusal = try #require(page.refusals.all.first)
-    #expect(refusal.sentence == "This event was cancelled." && !refusal.canBeSentAgain)
-    #expect(page.refusals.title(of: refusal) == "Event 1")
-    #expect(EventList(store: store).refusals.all == [refusal])
-    await page.refusals.discard(refusal)
+    #expect(refusal.sentence == "This event was cancelled." && page.refusals.againButton(refusal) == nil)
+    #expect(page.refusals.title(of: refusal) == "Your answer “Going” to “Event 1”")
+    #expect(Refusals(home: home).all == [refusal])
+    await page.refusals.dismiss(refusal)
     #expect(page.refusals.all.isEmpty)
   }
 
   @Test func `a change with an unknown outcome is shown, and can be sent again or discarded`() async throws {
     let event = ScriptedServer.event(1)
     try server.set(.events, [event])
-    let (account, store) = try await logIn()
-    try await store.refresh()
-    let page = EventPage(event.id, in: store, client: account.client)
+    let (_, home) = try await logIn()
+    try await home.store.refresh()
+    let page = EventPage(event.id, in: home)
     server.fail { $0.isWrite ? .loseResponse : .none }
-    try await store.perform(.invite([ScriptedServer.ben.id], to: event.id))
+    try await home.store.perform(.invite([ScriptedServer.ben.id], to: event.id))
     await page.refresh()
     #expect(page.isPending && page.refusals.all.isEmpty)
 
@@ -194,7 +215,8 @@ import Testing
     await page.load()
     await page.refresh()
     let unknown = try #require(page.refusals.all.first)
-    #expect(unknown.sentence.contains("did not confirm") && unknown.canBeSentAgain && !page.isPending)
+    #expect(unknown.sentence.contains("did not confirm") && !page.isPending)
+    #expect(page.refusals.againButton(unknown) == "Send again" && page.refusals.dismissButton(unknown) == "OK")
     await page.refusals.sendAgain(unknown)
     #expect(page.refusals.all.isEmpty && page.isPending)
     await page.refresh()
@@ -203,26 +225,26 @@ import Testing
 
   @Test func `pulling to refresh ends when the list is right, or when this cannot be`() async throws {
     try server.set(.events, [ScriptedServer.event(1)])
-    let (account, store) = try await logIn()
-    let page = EventPage(ScriptedServer.event(1).id, in: store, client: account.client)
+    let (_, home) = try await logIn()
+    let page = EventPage(ScriptedServer.event(1).id, in: home)
     try server.set(.events, [ScriptedServer.event(1, title: "Changed")])
     await page.refresh()
-    #expect(page.event?.title == "Changed" && store.events.isUpToDate)
+    #expect(page.event?.title == "Changed" && home.store.events.isUpToDate)
     try server.set(.events, [ScriptedServer.event(1, title: "Again")])
-    await EventList(store: store).refresh()
-    #expect(page.event?.title == "Again" && store.events.isUpToDate)
+    await home.refresh()
+    #expect(page.event?.title == "Again" && home.store.events.isUpToDate)
     server.fail { _ in .portal }
-    await EventList(store: store).refresh()
-    #expect(EventList(store: store).status == "Something went wrong. Please try again later.")
+    await home.refresh()
+    #expect(EventList(home: home).status == "Something went wrong. Please try again later.")
     server.fail { _ in .none }
-    await EventList(store: store).refresh()
-    #expect(EventList(store: store).status == nil)
+    await home.refresh()
+    #expect(EventList(home: home).status == nil)
   }
 
   @Test func `the page of an event that is not in the list has its guests, or a sentence`() async throws {
-    let (account, store) = try await logIn()
+    let (_, home) = try await logIn()
     var event = ScriptedServer.event(1)
-    let page = EventPage(event.id, in: store, client: account.client)
+    let page = EventPage(event.id, in: home)
     refuse("/events/", with: 404, .eventNotFound)
     await page.load()
     #expect(page.event == nil && page.failure == "You are no longer invited to this event.")
@@ -233,7 +255,7 @@ import Testing
     ]
     app.event.withLock { [event] in $0 = event }
     await page.load()
-    #expect(page.event?.title == "Event 1" && page.guests.map(\.name) == ["Cleo"])
+    #expect(page.event?.title == "Event 1" && GuestList(of: page).groups.flatMap(\.guests).map(\.name) == ["Cleo"])
     #expect(page.failure == nil)
   }
 
@@ -242,7 +264,7 @@ import Testing
     await account.push.register(Data([0x00, 0x7f, 0xff]))
     #expect(!account.push.isRegistered && server.received().isEmpty)
 
-    try await account.logIn("ana", password: Self.password, device: "phone")
+    try await logIn(account)
     #expect(account.push.isRegistered)
     let request = try #require(server.received { $0.path == "/devices" }.first)
     #expect(request.body?["platform"]?.string == "ios" && request.body?["token"]?.string == "007fff")
@@ -270,7 +292,7 @@ private struct AppServer: Transport {
   private func body(of request: ScriptedServer.Received) throws -> Data? {
     let encoder = JSONEncoder.muster()
     switch (request.method, request.path) {
-    case ("POST", "/auth/login"):
+    case ("POST", "/auth/login"), ("POST", "/auth/apple"):
       let ana = ScriptedServer.ana
       let user = User(
         id: ana.id, username: ana.username, displayName: ana.displayName, createdAt: ScriptedServer.noon)

@@ -1,0 +1,45 @@
+import MusterKit
+import Observation
+
+/// What the screens of a logged-in user share: the store, and one place for errors.
+@MainActor @Observable
+final class Home {
+  let store: MusterStore
+  let client: MusterClient
+  /// Why the last action did not work, for an alert.
+  var failure: String?
+
+  init(store: MusterStore, client: MusterClient) { (self.store, self.client) = (store, client) }
+
+  var unsent: Int { store.outbox.pending.count { !$0.isSent } }
+
+  /// Shows a change immediately. The store sends it now, or when there is a network again.
+  @discardableResult
+  func perform(_ write: Write) async -> Bool { await attempt { try await store.perform(write) } != nil }
+
+  @discardableResult
+  func attempt<Value>(_ action: @MainActor () async throws -> Value) async -> Value? {
+    var value: Value?
+    failure = await Self.failure { value = try await action() } ?? failure
+    return value
+  }
+
+  /// Why an action does not work, for the user. Nil if it does, and if the user leaves before it ends.
+  static func failure(of action: @MainActor () async throws -> Void) async -> String? {
+    do {
+      try await action()
+      return nil
+    } catch { return error is CancellationError ? nil : error.sentence }
+  }
+
+  /// Returns when all lists are proved to be right, or cannot be. ``EventList/status`` says which.
+  func refresh() async { try? await store.refresh() }
+}
+
+extension Optional {
+  /// For the binding of an alert, which sets it to false.
+  var isSet: Bool {
+    get { self != nil }
+    set { if !newValue { self = nil } }
+  }
+}
