@@ -56,7 +56,7 @@ struct EventView: View {
         .disabled(!choice.isPossible)
         .accessibilityAddTraits(choice.isChosen ? .isSelected : [])
       }
-      if page.maximumPlusOnes > 0 {
+      if page.canAnswer, page.maximumPlusOnes > 0 {
         Stepper("Bringing \(page.plusOnes)", value: plusOnes, in: 0...page.maximumPlusOnes)
       }
     } header: {

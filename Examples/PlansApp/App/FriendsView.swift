@@ -17,6 +17,7 @@ struct FriendsView: View {
   }
 
   @ViewBuilder private var people: some View {
+    if let note = home.note { Text(note).font(.footnote) }
     Section("Requests") {
       ForEach(home.store.friendRequests.items) { request in
         row(request.sender.displayName) {

@@ -40,7 +40,8 @@ extension Problem {
   /// A sentence for the user. A problem that the app does not know is described by its status.
   var sentence: String {
     if let retryAfter, status == 429 {
-      let time = Duration.seconds(retryAfter).formatted(.units(width: .wide, maximumUnitCount: 1))
+      let time = Duration.seconds(retryAfter).formatted(
+        .units(allowed: [.days, .hours, .minutes, .seconds], width: .wide, maximumUnitCount: 1))
       return "Too many attempts. Please wait \(time)."
     }
     if type == .invalidFields, !errors.isEmpty { return errors.map(\.sentence).joined(separator: " ") }

@@ -59,7 +59,7 @@ extension EventPage {
     return event?.myStatus == .waitlisted ? "You are on the waiting list." : nil
   }
 
-  var maximumPlusOnes: Int { canAnswer ? event?.maxPlusOnes ?? 0 : 0 }
+  var maximumPlusOnes: Int { event?.maxPlusOnes ?? 0 }
   var plusOnes: Int { wantedPlusOnes ?? event?.myPlusOnes ?? 0 }
 
   /// Changes an answer that the user has given, and else waits for one.
@@ -75,7 +75,5 @@ extension EventPage {
     wantedPlusOnes = nil
   }
 
-  private func people(for answer: Answer) -> Int? {
-    event?.maxPlusOnes ?? 0 > 0 && answer != .declined ? plusOnes : nil
-  }
+  private func people(for answer: Answer) -> Int? { maximumPlusOnes > 0 && answer != .declined ? plusOnes : nil }
 }

@@ -30,11 +30,7 @@ final class GuestList {
   var canCancel: Bool { canManage && page.event?.myRole == .creator }
 
   /// Admits a guest who came through a link.
-  func approve(_ guest: Guest) async {
-    await page.home.attempt { try await page.home.client.events.approve(guest.id, at: page.id) }
-    await page.refresh()
-  }
-
+  func approve(_ guest: Guest) async { await page.home.perform(.approve(guest, at: page.id)) }
   /// Withdraws an invitation, or turns away a guest who waits for approval.
   func remove(_ guest: Guest) async { await page.home.perform(.withdraw(guest.id, from: page.id)) }
   func cancelEvent() async { await page.home.perform(.cancelEvent(page.id)) }

@@ -12,6 +12,11 @@ final class Home {
   init(store: MusterStore, client: MusterClient) { (self.store, self.client) = (store, client) }
 
   var unsent: Int { store.outbox.pending.count { !$0.isSent } }
+  /// The service holds back the friend requests of a user without a verified address.
+  var note: String? {
+    guard let user = store.profile.value, !user.emailVerified, user.identities.isEmpty else { return nil }
+    return "Others do not see your requests until you open the link in our mail."
+  }
 
   /// Shows a change immediately. The store sends it now, or when there is a network again.
   @discardableResult

@@ -18,7 +18,5 @@ import MusterKit
   }
 
   /// Marks what the list shows. Notifications that arrive meanwhile stay unread.
-  func readAll() async {
-    if unread > 0 { await home.perform(.markAllRead()) }
-  }
+  func readAll() async { if unread > 0 { await home.perform(.markAllRead()) } }
 }

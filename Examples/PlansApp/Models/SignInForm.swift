@@ -41,10 +41,11 @@ final class SignInForm {
   func signInWithApple(
     _ token: Data?, code: Data?, name: PersonNameComponents?, to account: Account, device: String
   ) async {
+    guard let token else { return failure = Problem.Slug.invalidIdentityToken.sentence }
     let names = [name?.givenName, name?.familyName].compactMap { $0 }
     await work(on: account) { auth in
       _ = try await auth.signInWithApple(
-        idToken: String(decoding: token ?? Data(), as: UTF8.self), nonce: nonce,
+        idToken: String(decoding: token, as: UTF8.self), nonce: nonce,
         displayName: names.isEmpty ? nil : names.joined(separator: " "),
         authorizationCode: code.map { String(decoding: $0, as: UTF8.self) }, device: device)
     }

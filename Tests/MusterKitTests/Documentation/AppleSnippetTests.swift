@@ -37,7 +37,7 @@ import Testing
 
   /// A phone with the demo's lists in a folder. Its network may be lost.
   private func phone() async throws -> (client: MusterClient, transport: PreviewTransport, folder: URL) {
-    let transport = try PreviewTransport(folder: try await ExportedDemo.folder)
+    let transport = try PreviewTransport(folder: try await ExportedDemo.today)
     let client = MusterClient(
       baseURL: transport.baseURL, tokens: MemoryTokenStore(transport.tokens), transport: transport, retries: .never)
     let folder = FileManager.default.temporaryDirectory.appending(path: "muster-guide-\(UUID().uuidString)")

@@ -7,7 +7,7 @@ import Testing
 /// Logging in, out and never by mistake, against a service.
 @MainActor @Suite struct AppAccountTests {
   @Test func `registering says in words what is wrong, and leads to the lists`() async throws {
-    let phone = AppPhone(at: try await MusterServer.shared.value.url)
+    let phone = AppPhone(at: try await MusterServer.shared.value)
     let form = SignInForm()
     form.purpose = .register
     (form.username, form.password) = ("x", "password")
@@ -20,7 +20,7 @@ import Testing
 
     let user = try await phone.register("ana")
     #expect(try EventList(home: phone.home).status == nil)
-    let other = AppPhone(at: try await MusterServer.shared.value.url)
+    let other = AppPhone(at: try await MusterServer.shared.value)
     (form.username, form.password) = (user.username, AppPhone.password)
     form.email = "other-\(user.username)@example.com"
     await form.submit(to: other.account, device: "phone")
@@ -30,7 +30,7 @@ import Testing
   @Test func `a server without Sign in with Apple is explained, and so is an answer of Apple's without a token`()
     async throws
   {
-    let phone = AppPhone(at: try await MusterServer.shared.value.url)
+    let phone = AppPhone(at: try await MusterServer.shared.value)
     let form = SignInForm()
     _ = form.makeNonce()
     await form.signInWithApple(Data("token".utf8), code: nil, name: nil, to: phone.account, device: "phone")
@@ -42,8 +42,8 @@ import Testing
   @Test func `an app that is launched before the first unlock stays logged in, and opens what was tapped`()
     async throws
   {
-    let url = try await MusterServer.shared.value.url
-    let (ana, ben) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (ana, ben) = (AppPhone(at: server), AppPhone(at: server))
     let user = try await ana.register("ana")
     try await ben.register("ben")
     try await ben.befriend(ana)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test func `logging out asks before it drops changes that were never sent`() async throws {
-    let phone = AppPhone(at: try await MusterServer.shared.value.url)
+    let phone = AppPhone(at: try await MusterServer.shared.value)
     let user = try await phone.register("ana")
     phone.network.isLost.change { $0 = true }
     try await phone.home.perform(.editProfile(ProfileEdit(displayName: "Ana D.")))
@@ -104,8 +104,8 @@ import Testing
   @Test func `another user's login leaves the unsent changes of the first one, unless the user deletes them`()
     async throws
   {
-    let url = try await MusterServer.shared.value.url
-    let (phone, other) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (phone, other) = (AppPhone(at: server), AppPhone(at: server))
     let ben = try await other.register("ben")
     let ana = try await phone.register("ana")
     func leave(_ name: String) async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -44,8 +45,11 @@ import Testing
   private(set) var account: Account
   private let client: @Sendable () -> MusterClient
 
-  init(at url: URL) {
-    let (keychain, network) = (keychain, network)
+  private let server: MusterServer
+
+  init(at server: MusterServer) {
+    self.server = server
+    let (keychain, network, url) = (keychain, network, server.url)
     client = { MusterClient(baseURL: url, tokens: keychain, transport: network, retries: .never) }
     account = Account(client: client(), folder: folder)
   }
@@ -58,15 +62,23 @@ import Testing
   /// - Throws: if no user is logged in
   var home: Home { get throws { try #require(account.home) } }
 
-  /// Registers a user under a name that no other test uses, with the form.
+  /// Registers a user under a name that no other test uses, with the form, and verifies the address.
   @discardableResult
-  func register(_ name: String) async throws -> User {
+  func register(_ name: String, isVerified: Bool = true) async throws -> User {
     let form = SignInForm()
     form.purpose = .register
     form.username = "\(name)-\(String(UInt32.random(in: 0...UInt32.max), radix: 36))"
     (form.email, form.password) = ("\(form.username)@example.com", Self.password)
     await form.submit(to: account, device: "\(name)'s phone")
     try #require(form.failure == nil, "\(form.failure ?? "")")
+    if isVerified {
+      let _: Int = try await server.value(
+        """
+        WITH verified AS (
+          UPDATE users SET email_verified_at = now() WHERE username = \(form.username) RETURNING 1)
+        SELECT count(*) FROM verified
+        """)
+    }
     try await home.store.refresh()
     return try #require(try home.store.profile.value)
   }

@@ -9,8 +9,8 @@ import Testing
 @MainActor @Suite struct AppEventTests {
   /// A host and a friend, each with a phone.
   private func friends() async throws -> (ana: AppPhone, ben: AppPhone, user: User) {
-    let url = try await MusterServer.shared.value.url
-    let (ana, ben) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (ana, ben) = (AppPhone(at: server), AppPhone(at: server))
     try await ana.register("ana")
     let user = try await ben.register("ben")
     try await ana.befriend(ben)
@@ -58,10 +58,10 @@ import Testing
   }
 
   @Test func `the user decides between two changes of the same, and a change of something else is kept`() async throws {
-    let phone = AppPhone(at: try await MusterServer.shared.value.url)
+    let phone = AppPhone(at: try await MusterServer.shared.value)
     let ana = try await phone.register("ana")
     let id = try await phone.createEvent("Picnic") { $0.noteText = "At noon" }
-    let other = AppPhone(at: try await MusterServer.shared.value.url)
+    let other = AppPhone(at: try await MusterServer.shared.value)
     try await other.logIn(ana)
     try await other.home.store.refresh()
     func change(_ phone: AppPhone, _ change: (inout EventDraft) -> Void) async throws {
@@ -128,7 +128,7 @@ import Testing
 
   @Test func `a full event leads to the waiting list, in words`() async throws {
     let (ana, ben, user) = try await friends()
-    let cleo = AppPhone(at: try await MusterServer.shared.value.url)
+    let cleo = AppPhone(at: try await MusterServer.shared.value)
     let cleoUser = try await cleo.register("cleo")
     try await ana.befriend(cleo)
     let id = try await ana.createEvent("Duet", inviting: [user, cleoUser]) { $0.places = 1 }
@@ -172,8 +172,8 @@ import Testing
   }
 
   @Test func `a share link opens in the app, after the login, and waits for a host's approval`() async throws {
-    let url = try await MusterServer.shared.value.url
-    let (ana, cleo) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (ana, cleo) = (AppPhone(at: server), AppPhone(at: server))
     try await ana.register("ana")
     let id = try await ana.createEvent("Courtyard party")
     let list = GuestList(of: try await ana.page(of: id))

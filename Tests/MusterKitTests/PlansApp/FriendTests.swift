@@ -16,8 +16,8 @@ import Testing
   @Test func `a search shows the right button from the first request to the friendship, before anything is sent`()
     async throws
   {
-    let url = try await MusterServer.shared.value.url
-    let (ana, ben) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (ana, ben) = (AppPhone(at: server), AppPhone(at: server))
     let (anaUser, benUser) = (try await ana.register("ana"), try await ben.register("ben"))
     let (anaSearch, benSearch) = (PeopleSearch(in: try ana.home), PeopleSearch(in: try ben.home))
     #expect(try await found(benUser.username, by: anaSearch) == .none)
@@ -39,8 +39,21 @@ import Testing
     #expect(anaSearch.relation(to: user) == .friend)
   }
 
+  @Test func `a user without a verified address learns why no one answers`() async throws {
+    let server = try await MusterServer.shared.value
+    let (ana, ben) = (AppPhone(at: server), AppPhone(at: server))
+    try await ana.register("ana", isVerified: false)
+    let user = try await ben.register("ben")
+    #expect(try ana.home.note == "Others do not see your requests until you open the link in our mail.")
+    #expect(try ben.home.note == nil)
+    try await ana.home.perform(.sendRequest(to: user.person))
+    try await ana.home.store.refresh()
+    try await ben.home.store.refresh()
+    #expect(try ben.home.store.friendRequests.items.isEmpty)
+  }
+
   @Test func `a search says that it has found no one, or that it needs a network`() async throws {
-    let phone = AppPhone(at: try await MusterServer.shared.value.url)
+    let phone = AppPhone(at: try await MusterServer.shared.value)
     try await phone.register("ana")
     let search = PeopleSearch(in: try phone.home)
     search.query = "zzqqxxyyww"
@@ -55,8 +68,8 @@ import Testing
   }
 
   @Test func `a request to a user who takes none is refused in words`() async throws {
-    let url = try await MusterServer.shared.value.url
-    let (ana, ben) = (AppPhone(at: url), AppPhone(at: url))
+    let server = try await MusterServer.shared.value
+    let (ana, ben) = (AppPhone(at: server), AppPhone(at: server))
     try await ana.register("ana")
     let user = try await ben.register("ben")
     try await ben.home.perform(.editProfile(ProfileEdit(requestsFrom: .noOne)))

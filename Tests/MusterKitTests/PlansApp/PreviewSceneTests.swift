@@ -8,7 +8,7 @@ import Testing
 /// The states that the app's previews show, loaded through the models.
 @MainActor @Suite struct AppPreviewTests {
   @Test(arguments: PreviewState.allCases) func `a preview shows its state`(state: PreviewState) async throws {
-    let scene = PreviewScene(state, export: try await ExportedDemo.folder)
+    let scene = PreviewScene(state, export: try await ExportedDemo.today)
     await scene.prepare()
     let (account, router) = (scene.account, scene.account.router)
     switch state {

@@ -5,21 +5,32 @@ import Testing
 
 /// The demo, exported by `muster seed export` once for all tests.
 enum ExportedDemo {
-  private static let made = Locked<URL?>(nil)
+  private static let made = Locked<[URL]>([])
 
-  private static let export = Task {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-preview-\(UUID().uuidString)")
-    made.change { $0 = folder }
+  private static let cleaning: Void = {
     atexit {
-      if let folder = ExportedDemo.made.value { try? FileManager.default.removeItem(at: folder) }
+      for folder in ExportedDemo.made.value { try? FileManager.default.removeItem(at: folder) }
     }
-    let program = try await Program(Program.path("muster"), ["seed", "export", folder.path], in: "/tmp")
+  }()
+
+  private static func export(_ options: String...) async throws -> URL {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-preview-\(UUID().uuidString)")
+    made.change { $0.append(folder) }
+    _ = cleaning
+    let program = try await Program(Program.path("muster"), ["seed", "export", folder.path] + options, in: "/tmp")
     let status = try await program.exitStatus(within: .seconds(120))
     try #require(status == 0, "\(program.standardError)")
     return folder
   }
 
-  static var folder: URL { get async throws { try await export.value } }
+  private static let common = Task { try await export() }
+  private static let current = Task {
+    try await export("--day", Date.now.formatted(Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()))
+  }
+
+  static var folder: URL { get async throws { try await common.value } }
+  /// The demo of today, whose events are still to come.
+  static var today: URL { get async throws { try await current.value } }
 
   static let ana: User.ID = id("0000-7000-8000-000000000001")
   /// A friend of ana.
