@@ -57,16 +57,12 @@ struct EventView: View {
         .accessibilityAddTraits(choice.isChosen ? .isSelected : [])
       }
       if page.canAnswer, page.maximumPlusOnes > 0 {
-        Stepper("Bringing \(page.plusOnes)", value: plusOnes, in: 0...page.maximumPlusOnes)
+        Stepper("Bringing \(page.plusOnes)", value: $page.plusOnes, in: 0...page.maximumPlusOnes)
       }
     } header: {
       Text("Your answer")
     } footer: {
       if let note = page.answerNote { Text(note) }
     }
-  }
-
-  private var plusOnes: Binding<Int> {
-    Binding(get: { page.plusOnes }, set: { number in Task { await page.bring(number) } })
   }
 }

@@ -60,7 +60,10 @@ extension EventPage {
   }
 
   var maximumPlusOnes: Int { event?.maxPlusOnes ?? 0 }
-  var plusOnes: Int { wantedPlusOnes ?? event?.myPlusOnes ?? 0 }
+  var plusOnes: Int {
+    get { wantedPlusOnes ?? event?.myPlusOnes ?? 0 }
+    set { Task { await bring(newValue) } }
+  }
 
   /// Changes an answer that the user has given, and else waits for one.
   func bring(_ number: Int) async {
