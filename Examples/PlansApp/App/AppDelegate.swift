@@ -3,7 +3,7 @@ import MusterKit
 import UIKit
 import UserNotifications
 
-/// What iOS tells an app without a view: the token for pushes, taps on them, and the first unlock.
+/// The events that iOS delivers without a view: the token for pushes, taps on them, and the first unlock.
 final class AppDelegate: NSObject, UIApplicationDelegate, UNUserNotificationCenterDelegate {
   private(set) lazy var account = makeAccount()
 

@@ -29,7 +29,7 @@ final class EventEditor {
     return home.store.friends.items.filter { !guests.contains(Guest.ID($0.id)) }
   }
 
-  /// What is missing or wrong, for the user. The service checks the rest.
+  /// Why the draft cannot be saved, for the user. The service checks the rest.
   var problem: String? {
     if draft.title.trimmingCharacters(in: .whitespaces).isEmpty { return "Please enter a title." }
     if let end = draft.endTime, end <= draft.startTime { return "The end must be after the start." }

@@ -1,7 +1,7 @@
 import MusterKit
 import Observation
 
-/// What the screens of a logged-in user share: the store, and one place for errors.
+/// Shared by the screens of a logged-in user: the store, and one place for errors.
 @MainActor @Observable
 final class Home {
   let store: MusterStore

@@ -1,6 +1,6 @@
 import MusterKit
 
-/// What the app asks before it drops changes that were never sent.
+/// A question before changes are dropped that were never sent.
 enum UnsentQuestion: Hashable {
   case loggingOut(Int)
   /// Other users of this phone have left them.
