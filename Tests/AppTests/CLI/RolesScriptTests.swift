@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// `deploy/roles.sh`, which PostgreSQL's container runs, on a server of its own.
+/// `deploy/roles.sql`, which PostgreSQL's container and Patroni run, on a server of its own.
 @Suite struct RolesScriptTests {
   private static let passwords = (owner: "the owner's \"own\" $(password)", service: "another one; \\ 'x")
 
@@ -35,9 +35,10 @@ import Testing
     }
     let socket = try #require(administration.firstMatch(of: /host=([^&]+)/)?.1.removingPercentEncoding)
     let script = try await Program(
-      "/bin/sh", [Program.checkout.appending(path: "deploy/roles.sh").path],
+      "\(programs)/psql",
+      ["--no-psqlrc", "--file", Program.checkout.appending(path: "deploy/roles.sql").path, "postgres"],
       environment: [
-        "PATH": "\(programs):/usr/bin:/bin", "PGHOST": socket, "PGPORT": "5432", "POSTGRES_USER": "postgres",
+        "PATH": "/usr/bin:/bin", "PGHOST": socket, "PGPORT": "5432", "PGUSER": "postgres",
         "POSTGRES_OWNER_PASSWORD": owner, "POSTGRES_SERVICE_PASSWORD": service,
       ], in: "/")
     #expect(try await script.exitStatus() == 0, "\(script.standardError)")

@@ -5,7 +5,7 @@ import Yams
 
 @testable import App
 
-/// docs/deploying.md masks the paths of links in a proxy's log, because a reader of the log could open them.
+/// The load balancers' files in `deploy` mask the paths of links in logs, because a reader of the log could open them.
 @Suite struct LogMaskTests {
   /// The parameters of paths that open nothing without a login. All others are secrets.
   private static let harmless: Set<Substring> = ["id", "userId", "linkId"]
@@ -18,17 +18,22 @@ import Yams
     func callAsFunction(_ path: String) -> String {
       path.replacing(pattern) { match in
         let kept = match.output.count > 1 ? match.output[1].substring.map(String.init) : nil
-        return replacement.replacing(/\$\{(start|1)\}/, with: kept ?? "")
+        return replacement.replacing(/\$\{(start|1)\}|\\1/, with: kept ?? "")
       }
     }
   }
 
+  private static func file(_ name: String) throws -> String {
+    try String(contentsOf: Program.checkout.appending(path: "deploy/\(name)"), encoding: .utf8)
+  }
+
   private static func masks() throws -> [Mask] {
-    let guide = try String(contentsOf: Program.checkout.appending(path: "docs/deploying.md"), encoding: .utf8)
-    let nginx = try #require(guide.firstMatch(of: /"~(\^.*)" "(.*)";/))
-    let caddy = try #require(guide.firstMatch(of: /request>uri regexp "(.*)" "(.*)"/))
-    // nginx's map replaces the whole value, Caddy what the pattern matches.
+    let haproxy = try #require(try file("haproxy.cfg").firstMatch(of: /path,regsub\("(.*)","(.*)"\)/))
+    let nginx = try #require(try file("nginx.conf").firstMatch(of: /"~(\^.*)" "(.*)";/))
+    let caddy = try #require(try file("Caddyfile").firstMatch(of: /request>uri regexp "(.*)" "(.*)"/))
+    // nginx's map replaces the whole value, the others what the pattern matches.
     return [
+      Mask(proxy: "HAProxy", pattern: try Regex(String(haproxy.1)), replacement: String(haproxy.2)),
       Mask(proxy: "nginx", pattern: try Regex("\(nginx.1).*"), replacement: String(nginx.2)),
       Mask(proxy: "Caddy", pattern: try Regex(String(caddy.1)), replacement: String(caddy.2)),
     ]
@@ -38,12 +43,16 @@ import Yams
     try await TestApp.run { app in
       let secret = "mS_the-secret.ics"
       let masks = try Self.masks()
+      // nginx cannot mask its error log, so these paths have none.
+      let found = try #require(try Self.file("nginx.conf").firstMatch(of: /location ~ (\^.*) \{/))
+      let withoutErrorLog = try Regex(String(found.1))
       var secrets = 0
       for path in Set(app.routes.compactMap { $0.split(separator: " ").last.map(String.init) }).sorted() {
         let parameters = path.matches(of: /\{(\w+)\}/).map(\.1)
         let filled = path.replacing(/\{\w+\}/, with: secret)
         let isSecret = !Self.harmless.isSuperset(of: parameters)
         if isSecret { secrets += 1 }
+        #expect(filled.contains(withoutErrorLog) == isSecret, "nginx's error log: \(path)")
         let doubled = filled.replacing("/", with: "//")
         for mask in masks {
           guard isSecret else {

@@ -1,9 +1,10 @@
-#!/bin/sh
-# Creates the database and its two roles: the owner of the tables, which migrates, and the role of the service and the
-# worker, which gets its rights from `muster migrate`. PostgreSQL's container runs this once, when it initializes its
-# first database. To set other passwords, run it again as the superuser in POSTGRES_USER.
-set -eu
-psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres <<'SQL'
+-- The database and its two roles: the owner of the tables, which migrates, and the role of the service and the worker,
+-- which gets its rights from `muster migrate`. PostgreSQL's container and Patroni run this once, when they initialize the
+-- first database. To set other passwords, run it again as a superuser, with psql 15 or later:
+--
+--   POSTGRES_OWNER_PASSWORD=... POSTGRES_SERVICE_PASSWORD=... psql --file deploy/roles.sql postgres
+\set ON_ERROR_STOP on
+\set QUIET on
 -- Not as arguments, which every account of the machine can read.
 \getenv owner_password POSTGRES_OWNER_PASSWORD
 \getenv service_password POSTGRES_SERVICE_PASSWORD
@@ -13,6 +14,10 @@ WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
 \gexec
 ALTER ROLE muster_owner LOGIN PASSWORD :'owner_password';
 ALTER ROLE muster LOGIN PASSWORD :'service_password';
+-- The limits that Muster sets for its sessions. Behind PgBouncer, which shares sessions, they are the role's.
+ALTER ROLE muster SET statement_timeout = '10s';
+ALTER ROLE muster SET lock_timeout = '5s';
+ALTER ROLE muster SET idle_in_transaction_session_timeout = '30s';
 SELECT 'CREATE DATABASE muster OWNER muster_owner'
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
 \gexec
@@ -20,4 +25,3 @@ WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
 -- databases, grant CONNECT on `postgres` to the roles that need it.
 REVOKE ALL ON DATABASE muster, postgres, template1 FROM PUBLIC;
 GRANT CONNECT ON DATABASE muster TO muster_owner, muster;
-SQL
