@@ -28,7 +28,7 @@ extension Party {
       guard let status, status != party.status else { return true }
       return switch (status, party.status) {
       case (.waitlisted, .going): answer != .maybe
-      case (.going, .waitlisted), (.pending, .invited): true
+      case (.pending, .invited): true
       default: false
       }
     }

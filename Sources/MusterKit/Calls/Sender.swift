@@ -87,6 +87,7 @@ struct Sender: Sendable {
         guard let outcome = interruption.outcome,
           let delay = retries.delay(after: outcome, attempts: attempts, elapsed: elapsed, interruption.repeats)
         else { throw interruption.error }
+        if outcome.retryAfter != nil { Self.silence?.begin(after: delay) }
         try await retries.sleep(delay)
       }
     }
@@ -103,7 +104,9 @@ struct Sender: Sendable {
       outcome = isUnchanged ? .success(response) : Outcome(response, expecting: call.route.success)
       serviceClock.read(response, of: outcome)
     } catch {
-      try Task.checkCancellation()
+      // A request that was given up before it left the device is no attempt.
+      if !(error is UnsentRequest) { try Task.checkCancellation() }
+      Self.silence?.giveUpRequest()
       outcome = Outcome(failure: error)
     }
     if case .success(let response) = outcome { return response }

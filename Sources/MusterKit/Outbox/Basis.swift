@@ -1,37 +1,58 @@
 import Foundation
 
-/// The state that the user saw when they made a write: that of what it changes, with the effects of earlier pending writes.
-/// The service refuses the write if there is something newer.
+/// The service's values of what a write changes, as the device had them when the user made it. The service refuses the
+/// write if there is something newer.
+///
+/// A write that follows a pending one of the same object is based on it: see ``after(_:withBasis:)``.
 enum Basis: Codable, Sendable, Hashable {
   /// The answer of the user, or of the guest whose answer the write sets.
   case answer(GuestStatus, plusOnes: Int)
-  /// The members that the write changes, as they were, with the tag of the object.
-  case members([String: JSONValue], of: Tag)
+  /// Members of an object, with its tag. Without a tag, the object is read before the write is sent.
+  case members([String: JSONValue], of: Tag?)
 
   enum Tag: Codable, Sendable, Hashable {
     case version(Int)
     case stamp(Stamp)
   }
 
-  /// Nil for a write that needs no basis, or that has one from the app.
+  /// The whole object.
+  init?(_ state: NewerState) {
+    switch state {
+    case .answer(let status, let plusOnes): self = .answer(status, plusOnes: plusOnes)
+    case .event(let event): self.init(event, .version(event.version))
+    case .profile(let user): self.init(user, user.timestamp.map(Tag.stamp))
+    case .preferences(let preferences): self.init(preferences, preferences.timestamp.map(Tag.stamp))
+    }
+  }
+
+  private init?(_ object: some Encodable, _ tag: Tag?) {
+    guard case .object(let members)? = try? JSONValue(encoding: object) else { return nil }
+    self = .members(members, of: tag)
+  }
+
+  /// The members of an object that a write changes. Nil for a write that needs no basis, or that has one from the app.
   init?(of write: Write, _ state: NewerState) {
     switch (write, state) {
-    case (.answer, .answer(let status, let plusOnes)), (.setAnswer, .answer(let status, let plusOnes)):
-      self = .answer(status, plusOnes: plusOnes)
     case (.answer, .event(let event)) where event.myRole == .guest:
       self = .answer(event.myStatus, plusOnes: event.myPlusOnes)
-    case (.editEvent(_, _, nil), .event(let event)): self.init(of: write, event, .version(event.version))
-    case (.editProfile, .profile(let user)): self.init(of: write, user, user.timestamp.map(Tag.stamp))
-    case (.setPreferences, .preferences(let preferences)):
-      self.init(of: write, preferences, preferences.timestamp.map(Tag.stamp))
+    case (.answer, .answer), (.setAnswer, .answer), (.editEvent(_, _, nil), .event), (.editProfile, .profile),
+      (.setPreferences, .preferences):
+      guard let whole = Basis(state) else { return nil }
+      self = whole
+      guard case .members(let all, let tag) = whole else { return }
+      self = .members(
+        Dictionary(uniqueKeysWithValues: write.members.keys.map { ($0, all[$0] ?? .null) }), of: tag)
     default: return nil
     }
   }
 
-  private init?(of write: Write, _ object: some Encodable, _ tag: Tag?) {
-    guard let tag, case .object(let members)? = try? JSONValue(encoding: object) else { return nil }
-    self = .members(
-      Dictionary(uniqueKeysWithValues: write.members.keys.map { ($0, members[$0] ?? .null) }), of: tag)
+  /// This basis after an earlier write of the same object. What both change is as in the basis of the earlier one: before
+  /// that is sent, the state that the user saw first, and then the state in its response.
+  func after(_ earlier: Write, withBasis basis: Basis) -> Basis {
+    guard case .members(var own, _) = self, case .members(let now, let tag) = basis else { return basis }
+    for name in earlier.members.keys where own[name] != nil { own[name] = now[name] ?? .null }
+    let isOfOneState = own.allSatisfy { $0.value == now[$0.key] ?? .null }
+    return .members(own, of: isOfOneState ? tag : nil)
   }
 
   /// The basis for the same write on an object that has changed since, if only other members have changed.
@@ -46,9 +67,11 @@ enum Basis: Codable, Sendable, Hashable {
     if case .answer(let status, let plusOnes) = self { Party(status: status, plusOnes: plusOnes) } else { nil }
   }
 
-  var version: Int? { if case .members(_, .version(let version)) = self { version } else { nil } }
+  var version: Int? { if case .members(_, .version(let version)?) = self { version } else { nil } }
 
-  var stamp: Stamp? { if case .members(_, .stamp(let stamp)) = self { stamp } else { nil } }
+  var stamp: Stamp? { if case .members(_, .stamp(let stamp)?) = self { stamp } else { nil } }
+
+  var needsReading: Bool { if case .members(_, nil) = self { true } else { false } }
 }
 
 /// A state that is newer than the one that the user saw when they made a write.
@@ -61,18 +84,33 @@ public enum NewerState: Codable, Sendable, Hashable {
 }
 
 extension Write {
-  /// The members that an edit sets, as JSON.
+  /// An object whose values writes set. Of two writes of the same object, the later one is based on the earlier one.
+  enum Target: Hashable {
+    case answer(Event.ID)
+    case event(Event.ID)
+    case profile, preferences
+  }
+
+  var target: Target? {
+    switch self {
+    case .answer(_, let id, _): .answer(id)
+    case .createEvent(_, let id), .editEvent(let id, _, _): .event(id)
+    case .editProfile: .profile
+    case .setPreferences: .preferences
+    default: nil
+    }
+  }
+
+  /// The members that a write sets, as JSON.
   fileprivate var members: [String: JSONValue] {
     let json =
       switch self {
+      case .createEvent(let draft, _): try? JSONValue(encoding: draft)
       case .editEvent(_, let edit, _): try? JSONValue(encoding: edit)
       case .editProfile(let edit): try? JSONValue(encoding: edit)
       // Without the stamp.
       case .setPreferences(let new): try? JSONValue(encoding: NotificationPreferences(new.choices))
-      case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
-        .createEvent, .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead,
-        .markAllRead, .report:
-        JSONValue?.none
+      default: JSONValue?.none
       }
     guard case .object(let members)? = json else { return [:] }
     return members
@@ -86,10 +124,7 @@ extension Write {
     case .editEvent(let id, _, _): .event(try await client.events.get(id))
     case .editProfile: .profile(try await client.me.get())
     case .setPreferences: .preferences(try await client.notifications.preferences())
-    case .answer, .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock,
-      .createEvent, .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead,
-      .markAllRead, .report:
-      nil
+    default: nil
     }
   }
 }

@@ -119,13 +119,46 @@ extension Outbox {
     remove(replaced)
   }
 
-  /// Moves a record to its next state: on the disk first.
-  func move(_ record: OutboxRecord, to state: OutboxRecord.State) async {
+  /// The service has carried out a write: on the disk first.
+  ///
+  /// - Parameter state: the object with the write, on which later ones are based.
+  func complete(_ record: OutboxRecord, with state: NewerState?) async {
+    await move(record) { ($0.state, $0.basis) = (.sent, state.flatMap(Basis.init)) }
+  }
+
+  func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
+    await move(record) { $0.state = .refused(reason) }
+  }
+
+  private func move(_ record: OutboxRecord, _ move: (inout OutboxRecord) -> Void) async {
     var moved = records.first { $0.id == record.id } ?? record
-    moved.state = state
+    move(&moved)
     await save(moved)
-    change(record.id) { $0.state = state }
+    change(record.id, move)
     show()
+  }
+
+  /// The basis of a new write after the pending ones of the same object.
+  ///
+  /// - Parameter basis: what the copies have.
+  func basis(_ basis: Basis?, of write: Write) -> Basis? { self.basis(basis, of: write, after: unsettled) }
+
+  /// The basis of a waiting write after those of the same object that were carried out.
+  func basis(of record: OutboxRecord) -> Basis? {
+    basis(record.basis, of: record.write, after: records.prefix { $0.id != record.id }.filter { $0.state == .sent })
+  }
+
+  private func basis(_ basis: Basis?, of write: Write, after earlier: [OutboxRecord]) -> Basis? {
+    guard let target = write.target else { return basis }
+    return earlier.filter { $0.write.target == target }.reduce(basis) { basis, earlier in
+      basis.map { basis in earlier.basis.map { basis.after(earlier.write, withBasis: $0) } ?? basis }
+    }
+  }
+
+  /// Whether a waiting write is based on the response to this one.
+  func isNeeded(_ record: OutboxRecord) -> Bool {
+    guard let target = record.write.target else { return false }
+    return records.contains { $0.state == .waiting && $0.write.target == target }
   }
 
   /// Writes a record's file. If the disk is full, ``reload()`` writes it later. If the app ends before that, the write
@@ -169,7 +202,7 @@ extension Outbox {
     change(record.id) { $0.key = changed.key }
   }
 
-  /// Bases a write on a state that the service has just sent, because nothing in it is newer that the write changes.
+  /// Bases a write on another state.
   ///
   /// - Throws: ``StoreError``
   func changeBasis(of record: OutboxRecord, to basis: Basis) async throws {
@@ -271,9 +304,12 @@ extension Outbox {
   /// A record after other processes have worked on its file; nil if nothing is left of it.
   private static func next(_ record: OutboxRecord, stored: OutboxRecord?) -> OutboxRecord? {
     guard case .waiting = record.state else {
-      // The other process has seen the effect in its lists. This one has not.
-      if case .sent = record.state { return record }
-      return stored
+      guard case .sent = record.state else { return stored }
+      // The other process has seen the effect in its lists, and what its user has written since is based on these. This
+      // one has not.
+      var new = record
+      if stored == nil { new.basis = nil }
+      return new
     }
     var new = record
     if let stored { (new.attemptedAt, new.key, new.basis) = (stored.attemptedAt, stored.key, stored.basis) }
@@ -282,7 +318,7 @@ extension Outbox {
     case .sent: new.state = .sent
     case .refused(let reason): new.state = .refused(reason)
     // Sent and seen, or refused and dismissed.
-    case nil: new.state = .sent
+    case nil: (new.state, new.basis) = (.sent, nil)
     }
     return new
   }

@@ -20,7 +20,8 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   /// Writes are sent in this order.
   var sequence: Int
   let write: Write
-  /// The state that the user saw. Nil for writes that need none, and if the lists did not have it.
+  /// The state that the user saw; once the write is carried out, the state in the response. Nil for writes that need
+  /// none, and if the lists did not have it.
   var basis: Basis?
   /// The same for each attempt, so that the write happens once.
   var key: IdempotencyKey

@@ -55,16 +55,12 @@ extension OutboxRecord {
   }
 
   /// Whether it matters that a request may have had its effect.
-  var notesAttempts: Bool { if case .members? = basis { true } else { needsKey } }
+  var notesAttempts: Bool { basis != nil || needsKey }
 }
 
 extension Write {
   /// Whether nothing else makes a repeated request safe.
   var needsKey: Bool { repetition == .needsKey }
-
-  func isAnswer(to event: UUID?) -> Bool {
-    if case .answer(_, let id, _) = self { id.rawValue == event } else { false }
-  }
 
   fileprivate var hasVersion: Bool { if case .editEvent(_, _, .some) = self { true } else { false } }
 }

@@ -157,13 +157,15 @@ extension Write {
   /// Sends this write.
   ///
   /// - Parameter basis: what the user saw. If there is something newer, the service refuses the write.
+  /// - Returns: the object with the write, for those that set values.
   /// - Throws: ``MusterError``
-  func send(with client: MusterClient, key: IdempotencyKey, basedOn basis: Basis? = nil) async throws {
+  func send(with client: MusterClient, key: IdempotencyKey, basedOn basis: Basis? = nil) async throws -> NewerState? {
     switch self {
     case .answer(let answer, let event, let plusOnes):
       let (ifStatus, ifPlusOnes) = basis?.party.map { ($0.status, $0.plusOnes) } ?? (nil, nil)
-      try await client.events.answer(
+      let answered = try await client.events.answer(
         answer, to: event, plusOnes: plusOnes, ifStatus: ifStatus, ifPlusOnes: ifPlusOnes, key: key)
+      return .answer(answered.myStatus, plusOnes: answered.myPlusOnes)
     case .acceptRequest(let id): try await client.friends.requests.accept(id, key: key)
     case .declineRequest(let id): try await client.friends.requests.decline(id, key: key)
     case .cancelRequest(let id): try await client.friends.requests.cancel(id, key: key)
@@ -173,9 +175,10 @@ extension Write {
     case .unblock(let user): try await client.blocks.unblock(user, key: key)
     case .createEvent(var draft, let id):
       draft.id = id
-      try await client.events.create(draft, key: key)
+      return .event(try await client.events.create(draft, key: key))
     case .editEvent(let id, let edit, let version):
-      try await client.events.edit(id, applying: edit, ifVersion: version ?? basis?.version, key: key)
+      return .event(
+        try await client.events.edit(id, applying: edit, ifVersion: version ?? basis?.version, key: key))
     case .cancelEvent(let id, let version): try await client.events.cancel(id, ifVersion: version, key: key)
     case .invite(let users, let event): try await client.events.invite(users, to: event, key: key)
     case .withdraw(let user, let event): try await client.events.withdraw(user, from: event, key: key)
@@ -189,11 +192,13 @@ extension Write {
     case .markRead(let ids): try await client.notifications.markRead(ids: ids, key: key)
     case .markAllRead(let stamp?, _): try await client.notifications.markRead(before: stamp, key: key)
     case .markAllRead(nil, _): try await client.notifications.markAllRead(key: key)
-    case .editProfile(let edit): try await client.me.edit(edit, ifStamp: basis?.stamp, key: key)
+    case .editProfile(let edit): return .profile(try await client.me.edit(edit, ifStamp: basis?.stamp, key: key))
     case .setPreferences(let preferences):
-      try await client.notifications.setPreferences(preferences, ifStamp: basis?.stamp, key: key)
+      return .preferences(
+        try await client.notifications.setPreferences(preferences, ifStamp: basis?.stamp, key: key))
     case .report(let subject, let reason, let text, let id):
       try await client.reports.report(subject, reason: reason, text: text, id: id, key: key)
     }
+    return nil
   }
 }

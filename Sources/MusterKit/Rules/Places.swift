@@ -9,17 +9,21 @@ struct Party: Sendable, Hashable {
 extension Party {
   /// Whether a newer answer stands here than the one that another answer is based on, as the service decides.
   func supersedes(_ answer: Answer, bringing wanted: Int?, ifStatus: GuestStatus?, ifPlusOnes: Int?) -> Bool {
-    // It has happened already. Guests on the waiting list want to go.
-    let given = status == .waitlisted ? GuestStatus.going : status
-    if given.rawValue == answer.rawValue, (wanted ?? plusOnes) == plusOnes { return false }
+    if isResult(of: answer, bringing: wanted) { return false }
     if let ifPlusOnes, ifPlusOnes != plusOnes { return true }
     guard let ifStatus, ifStatus != status else { return false }
     return switch (ifStatus, status) {
     // The waiting list's own move. "Maybe" would give up a place that the user does not know of.
     case (.waitlisted, .going): answer == .maybe
-    case (.going, .waitlisted), (.pending, .invited): false
+    case (.pending, .invited): false
     default: true
     }
+  }
+
+  /// Whether an answer has happened already. Guests on the waiting list want to go.
+  func isResult(of answer: Answer, bringing wanted: Int?) -> Bool {
+    let given = status == .waitlisted ? GuestStatus.going : status
+    return given.rawValue == answer.rawValue && (wanted ?? plusOnes) == plusOnes
   }
 }
 

@@ -95,9 +95,10 @@ public final class MusterStore {
     self.client = client
     self.folder = folder
     self.timing = timing
-    copies = StoredCopies(client: client, folder: folder, now: timing.now)
-    silence = Silence(patience: timing.requestSilence)
-    openedCopies = try OpenedCopies(client: client, folder: folder, now: timing.now)
+    let requests = RequestCounter(in: folder)
+    copies = StoredCopies(client: client, folder: folder, requests: requests, now: timing.now)
+    silence = Silence(patience: timing.requestSilence, limit: timing.silence)
+    openedCopies = try OpenedCopies(client: client, folder: folder, requests: requests, now: timing.now)
     outbox = Outbox(try OutboxFiles(folder))
     publish()
     loading = Task { [copies, weak self] in
@@ -140,7 +141,8 @@ public final class MusterStore {
     }
     let refusal = replaced.flatMap { id in outbox.refusals.first { $0.id == id } }
     // The user has seen the newer state, and wants this instead.
-    let basis = refusal?.newerState.flatMap { Basis(of: write, $0) } ?? basis(of: write)
+    let seen = refusal?.newerState.flatMap { Basis(of: write, $0) }
+    let basis = seen ?? outbox.basis(receivedState(for: write).flatMap { Basis(of: write, $0) }, of: write)
     do {
       let pending = try await outbox.add(write, basedOn: basis, at: timing.now(), replacing: replaced) { publish() }
       poke()
@@ -312,7 +314,7 @@ extension MusterStore {
   private func pass(_ wanted: Set<CacheCollection>, since start: TimeInterval) async throws {
     await load()
     do {
-      try await silence.watch(since: start, limit: timing.silence) {
+      try await silence.watch(since: start) {
         let failure = try await self.sendOutbox()
         let collections = wanted.union(self.invalidations.unproved)
         if !collections.isEmpty { try await self.validate(collections) }
@@ -337,7 +339,7 @@ extension MusterStore {
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     let failed = collections.subtracting(result.proved)
     if !failed.isEmpty { invalidations.add(failed) }
-    let settled = outbox.unsettled.filter(isProved)
+    let settled = outbox.unsettled.filter(isSettled)
     outbox.settle(settled)
     for record in settled { sentMarks[record.id] = nil }
     // In one step with the line above, so that no list flickers.
@@ -349,9 +351,9 @@ extension MusterStore {
     await refreshOpenedEvents(thatWereWritten: false)
   }
 
-  /// Whether the lists were validated after the service carried out a write.
-  private func isProved(_ record: OutboxRecord) -> Bool {
-    guard case .sent = record.state else { return false }
+  /// Whether the lists were validated after the service carried out a write, and no other write needs its response.
+  private func isSettled(_ record: OutboxRecord) -> Bool {
+    guard case .sent = record.state, !outbox.isNeeded(record) else { return false }
     let mark = sentMarks[record.id] ?? 1
     return record.write.collections.allSatisfy { invalidations.isProved($0, since: mark) }
   }
@@ -382,8 +384,6 @@ extension MusterStore {
 extension MusterStore {
   /// The attempts after which a write that the service cannot carry out counts as refused, so that others can follow.
   private static let maximumFailures = 5
-  /// Seconds by the service's clock. The service keeps keys for an hour more.
-  private static let keyLifetime: TimeInterval = 23 * 3600
   /// Seconds to wait for another process, which holds the lock for one request.
   private static let lockPatience: TimeInterval = 7
 
@@ -441,7 +441,7 @@ extension MusterStore {
   /// Sends one request. The write leaves the line if the service carries it out or refuses it.
   private func sendOnce(_ id: OutboxRecord.ID) async throws {
     guard let record = outbox.next, record.id == id else { return }
-    guard let record = await outbox.waiting(record) else {
+    guard var record = await outbox.waiting(record) else {
       await reloadOutbox()
       if outbox.next?.id == id { throw StoreError.disk("The file of a write is gone.") }
       return
@@ -449,17 +449,23 @@ extension MusterStore {
     try await outbox.eraseReplaced(by: record)
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
     let serviceTime = client.cache.caller.sender.serviceClock.now
-    if record.needsKey, isKeyForgotten(record, at: serviceTime) { return await refuse(record, .unknown) }
+    if record.needsKey, record.isKeyForgotten(at: serviceTime) { return await refuse(record, .unknown) }
+    if let basis = outbox.basis(of: record), basis != record.basis {
+      try await outbox.changeBasis(of: record, to: basis)
+      record.basis = basis
+    }
     try await outbox.noteAttempt(record, at: record.attemptedAt ?? serviceTime ?? .distantPast)
     // From here on, the write may happen at any time.
     invalidations.add(record.write.collections)
     do {
-      try await deliver(record)
-      await outbox.move(record, to: .sent)
+      let state = try await record.deliver(with: client) { [outbox, record] in
+        try await outbox.changeBasis(of: record, to: $0)
+      }
+      await outbox.complete(record, with: state)
       noteMoved(record)
       if record.write.collections.isEmpty { await settleUnlisted(record) }
       publish()
-    } catch let newer as Superseded {
+    } catch let newer as OutboxRecord.Superseded {
       await refuse(record, .superseded(by: newer.state))
     } catch MusterError.refused(let problem) where problem.type == .idempotencyKeyReused && !record.needsKey {
       // An earlier version of the app has sent it, in other words. The next request has another key.
@@ -491,68 +497,6 @@ extension MusterStore {
     }
   }
 
-  /// Whether a write was sent so long ago, by the service's clock, that the service may have forgotten its key.
-  private func isKeyForgotten(_ record: OutboxRecord, at serviceTime: Date?) -> Bool {
-    guard let attempted = record.attemptedAt else { return false }
-    guard let serviceTime else { return true }
-    return serviceTime.timeIntervalSince(attempted) > Self.keyLifetime
-  }
-
-  /// Sends a write. If it is refused because its object has changed since the user saw it, but only in other members,
-  /// it is sent again, based on the object as it is now.
-  ///
-  /// - Throws: ``Superseded``
-  private func deliver(_ record: OutboxRecord) async throws {
-    var basis = record.basis
-    for attempt in 1...Self.maximumFailures {
-      do {
-        return try await record.write.send(with: client, key: record.key, basedOn: basis)
-      } catch MusterError.refused(let problem) where problem.type == .lostUpdate {
-        guard let old = basis, let state = try await record.write.currentState(with: client) else {
-          throw MusterError.refused(problem)
-        }
-        // After a day, the service no longer says whether an earlier request has happened. The values may be old
-        // because someone has brought them back since.
-        let isForgotten = isKeyForgotten(record, at: client.cache.caller.sender.serviceClock.now)
-        guard !isForgotten, attempt < Self.maximumFailures,
-          let new = old.renewed(for: record.write, on: state)
-        else { throw Superseded(state: state) }
-        try await outbox.changeBasis(of: record, to: new)
-        basis = new
-      }
-    }
-  }
-
-  private struct Superseded: Error {
-    let state: NewerState
-  }
-
-  /// The state that a write changes, as the lists show it.
-  private func basis(of write: Write) -> Basis? {
-    switch write {
-    case .answer(_, let id, _), .editEvent(let id, _, _):
-      let opened = openedEvents.find(id)
-      let listed = events.items.first { $0.id == id } ?? invitations.items.first { $0.event.id == id }?.event
-      guard var event = opened?.event ?? listed else { return nil }
-      // Pending edits have counted the version up. The service may have counted others' edits.
-      let sent = [base.events?.first { $0.id == id }, base.invitations?.first { $0.event.id == id }?.event]
-      event.version = (sent.compactMap(\.?.version) + [opened?.version].compactMap(\.self)).max() ?? 1
-      return Basis(of: write, .event(event))
-    case .editProfile:
-      guard var user = profile.value else { return nil }
-      user.timestamp = statuses[.profile]?.stamp
-      return Basis(of: write, .profile(user))
-    case .setPreferences:
-      guard var preferences = notificationPreferences.value else { return nil }
-      preferences.timestamp = statuses[.notificationPreferences]?.stamp
-      return Basis(of: write, .preferences(preferences))
-    case .setAnswer(_, let guest, _): return Basis(of: write, .answer(guest.status, plusOnes: guest.plusOnes))
-    case .acceptRequest, .declineRequest, .cancelRequest, .sendRequest, .endFriendship, .block, .unblock, .createEvent,
-      .cancelEvent, .invite, .withdraw, .approve, .addHost, .removeHost, .markRead, .markAllRead, .report:
-      return nil
-    }
-  }
-
   /// Why a write will not happen; nil if it may be sent again. Limits on the rate of requests end by themselves;
   /// others, such as that on friend requests, may last for days and would hold up the line.
   private func reason(to problem: Problem, of record: OutboxRecord) -> RefusedWrite.Reason? {
@@ -571,14 +515,7 @@ extension MusterStore {
   }
 
   private func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
-    await outbox.move(record, to: .refused(reason))
-    // The next answer to the same event was made as if this one had happened.
-    if record.write.isAnswer(to: record.write.subject), let basis = record.basis,
-      let next = outbox.unsettled.first(where: { $0.state == .waiting && $0.write.isAnswer(to: record.write.subject) })
-    {
-      // If the disk is full, it is refused as well, and the user is asked.
-      try? await outbox.changeBasis(of: next, to: basis)
-    }
+    await outbox.refuse(record, reason)
     invalidate(record.write.collections)
   }
 

@@ -42,9 +42,6 @@ public final class OpenedEvent {
   ///   copy stays.
   public func refresh() async throws { try await store?.refresh(self) }
 
-  /// The version of the copy, as the service sent it.
-  var version: Int? { copy?.event.version }
-
   fileprivate func show(_ new: Event?, hasPendingWrites isPending: Bool) {
     if event != new { event = new }
     if upToDateAsOf != copy?.provedAt { upToDateAsOf = copy?.provedAt }
@@ -114,21 +111,24 @@ extension MusterStore {
     }
   }
 
-  /// The newer of the list's event and the copy, with the copy's guests, after the pending writes.
+  /// An event as the service sent it last: the newer of the list's and the copy, with the copy's guests.
+  func receivedEvent(_ id: Event.ID) -> Event? {
+    let listed = base.events?.first { $0.id == id } ?? base.invitations?.first { $0.event.id == id }?.event
+    guard let copy = openedEvents.find(id)?.copy else { return listed }
+    guard var event = listed, isNewer(event, than: copy) else { return copy.event }
+    (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
+    return event
+  }
+
+  /// An event after the pending writes.
   private func shown(_ opened: OpenedEvent) -> Event? {
+    let received = receivedEvent(opened.id)
     var lists = base
-    let listed = lists.events?.first { $0.id == opened.id }
-    if let copy = opened.copy {
-      var event = copy.event
-      if let listed, isNewer(listed, than: copy) {
-        event = listed
-        (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
-      }
-      lists.events = (lists.events ?? []).filter { $0.id != opened.id } + [event]
-      if let guests = event.guests {
-        lists.surroundings = Surroundings(
-          guests: [opened.id: guests.items], cut: guests.nextCursor == nil ? [] : [opened.id])
-      }
+    lists.events = received.map { [$0] } ?? base.events.map { _ in [] }
+    lists.invitations = base.invitations?.filter { $0.event.id == opened.id }
+    if let guests = received?.guests {
+      lists.surroundings = Surroundings(
+        guests: [opened.id: guests.items], cut: guests.nextCursor == nil ? [] : [opened.id])
     }
     for record in outbox.unsettled { record.write.apply(to: &lists, at: record.createdAt) }
     guard var event = lists.events?.first(where: { $0.id == opened.id }) else { return nil }
@@ -146,7 +146,7 @@ extension MusterStore {
 
   private func isNewer(_ listed: Event, than copy: OpenedCopy) -> Bool {
     guard listed.version == copy.event.version else { return listed.version > copy.event.version }
-    return statuses[.events].map { $0.provedAt > copy.provedAt } ?? false
+    return statuses[.events].map { $0.provedBy > copy.provedBy } ?? false
   }
 }
 
@@ -198,16 +198,19 @@ struct OpenedCopy: Sendable {
   let event: Event
   /// When the request was sent whose response proved this copy right.
   var provedAt: Date
+  /// The number of that request. Later requests have higher numbers.
+  fileprivate var provedBy: Int
   /// Nil for an archived event: it is read again each time.
   fileprivate let eTag: String?
   /// The event as the service sent it, even if this version of the app does not know all of it.
   fileprivate let json: JSONValue
 
-  fileprivate init(_ json: JSONValue, eTag: String?, provedAt: Date) throws {
+  fileprivate init(_ json: JSONValue, eTag: String?, provedAt: Date, by request: Int) throws {
     event = try JSONDecoder.muster().decode(Event.self, from: JSONEncoder.muster().encode(json))
     self.json = json
     self.eTag = eTag
     self.provedAt = provedAt
+    provedBy = request
   }
 }
 
@@ -220,6 +223,7 @@ actor OpenedCopies {
 
   private let client: MusterClient
   private let folder: StoreFolder
+  private let requests: RequestCounter
   private let now: @Sendable () -> Date
 
   /// A file with other members does not count as a copy.
@@ -227,12 +231,16 @@ actor OpenedCopies {
     let event: JSONValue
     let eTag: String?
     let provedAt: Date
+    let request: Int
   }
 
   /// - Throws: ``StoreError/disk(_:)``
-  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) throws {
+  init(
+    client: MusterClient, folder: StoreFolder, requests: RequestCounter, now: @escaping @Sendable () -> Date
+  ) throws {
     self.client = client
     self.folder = folder
+    self.requests = requests
     self.now = now
     // Not later: once the user's folder is deleted, nothing of it comes back.
     try folder.makeSubfolder(Self.subfolder)
@@ -241,7 +249,8 @@ actor OpenedCopies {
   func load(_ id: Event.ID) -> OpenedCopy? {
     guard let data = folder.read(Self.name(of: id)), let file = try? JSONDecoder().decode(File.self, from: data)
     else { return nil }
-    return try? OpenedCopy(file.event, eTag: file.eTag, provedAt: file.provedAt)
+    requests.pass(file.request)
+    return try? OpenedCopy(file.event, eTag: file.eTag, provedAt: file.provedAt, by: file.request)
   }
 
   /// The event as the service has it now.
@@ -250,20 +259,20 @@ actor OpenedCopies {
   /// - Throws: ``MusterError``
   func read(_ id: Event.ID, unless copy: OpenedCopy?) async throws -> OpenedCopy {
     let old = copy ?? load(id)
-    let sentAt = now()
+    let (sentAt, number) = (now(), requests.next())
     let response = try await Sender.$actingUser.withValue(folder.user) {
       try await client.events.withGuests(id, unless: old?.eTag)
     }
     var read: OpenedCopy
     if let response {
       do {
-        read = try OpenedCopy(response.event, eTag: response.eTag, provedAt: sentAt)
+        read = try OpenedCopy(response.event, eTag: response.eTag, provedAt: sentAt, by: number)
       } catch {
         throw MusterError.unexpectedResponse(status: 200, detail: "\(error)")
       }
     } else if let old {
       read = old
-      read.provedAt = sentAt
+      (read.provedAt, read.provedBy) = (sentAt, number)
     } else {
       throw MusterError.unexpectedResponse(status: 304, detail: "The service sent no event.")
     }
@@ -286,7 +295,7 @@ actor OpenedCopies {
 
   /// If the disk is full, the older file stays: it is right for its own tag.
   func keep(_ copy: OpenedCopy) {
-    let file = File(event: copy.json, eTag: copy.eTag, provedAt: copy.provedAt)
+    let file = File(event: copy.json, eTag: copy.eTag, provedAt: copy.provedAt, request: copy.provedBy)
     guard let data = try? JSONEncoder().encode(file),
       (try? folder.write(data, to: Self.name(of: copy.event.id))) != nil,
       let names = try? folder.names(in: Self.subfolder)

@@ -15,7 +15,7 @@ struct StoreTiming: Sendable {
   #else
     var maximumOfflineRetry: TimeInterval = 3
   #endif
-  /// Without a byte from the service, a pass is given up after this time, and each of its requests after a part of it.
+  /// Without a byte from the service, a pass is given up after this time, and its first request after a part of it.
   var silence: TimeInterval = 14
   var requestSilence: TimeInterval = 5
   /// Without a byte from the stream, its connection may be dead. The service sends one every 15 seconds.

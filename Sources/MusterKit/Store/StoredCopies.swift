@@ -27,10 +27,15 @@ actor StoredCopies {
   /// The copies whose files are older. An older file is right for its own stamp.
   private var unsaved: Set<CacheCollection> = []
   private var undecodable: [CacheCollection: UndecodableItems] = [:]
+  /// The numbers of the latest requests for a verdict, and of those that have proved the copies.
+  private var asked: [CacheCollection: Int] = [:]
+  private var proved: [CacheCollection: Int] = [:]
+  private let requests: RequestCounter
 
-  init(client: MusterClient, folder: StoreFolder, now: @escaping @Sendable () -> Date) {
+  init(client: MusterClient, folder: StoreFolder, requests: RequestCounter, now: @escaping @Sendable () -> Date) {
     self.client = client
     self.folder = folder
+    self.requests = requests
     self.now = now
   }
 
@@ -42,7 +47,11 @@ actor StoredCopies {
       guard let file = folder.read(Self.name(of: collection)),
         var copy = StoredCopy(file: file, of: collection, user: folder.user)
       else { continue }
-      if let proof = proofs[collection], proof.stamp == copy.stamp { copy.provedAt = proof.at }
+      if let proof = proofs[collection], proof.stamp == copy.stamp {
+        copy.provedAt = proof.at
+        proved[collection] = proof.request
+        requests.pass(proof.request)
+      }
       copies[collection] = copy
       undecodable[collection] = result.lists.set(collection, to: copy)
       result.statuses[collection] = status(of: collection)
@@ -83,11 +92,14 @@ actor StoredCopies {
     }
     if !asking.isEmpty {
       let claims = Dictionary(uniqueKeysWithValues: asking.map { (updates[$0].collection, updates[$0].claim) })
-      let sentAt = now()
+      let (sentAt, number) = (now(), requests.next())
       let verdicts = try await Sender.$actingUser.withValue(folder.user) {
         try await client.cache.validate(claims, include: .changes)
       }
-      for index in asking { updates[index].take(verdicts[updates[index].collection], sentAt: sentAt) }
+      for index in asking {
+        asked[updates[index].collection] = number
+        updates[index].take(verdicts[updates[index].collection], sentAt: sentAt)
+      }
       return true
     }
     for index in updates.indices {
@@ -111,6 +123,7 @@ actor StoredCopies {
     guard case .nothing(let outcome) = update.need else { return }
     switch outcome {
     case .proved(let copy):
+      proved[collection] = asked[collection]
       keep(copy, in: &result)
       result.proved.insert(collection)
     case .unknown:
@@ -136,7 +149,9 @@ actor StoredCopies {
   }
 
   private func status(of collection: CacheCollection) -> CopyStatus? {
-    copies[collection].map { CopyStatus($0, undecodable: undecodable[collection]) }
+    copies[collection].map {
+      CopyStatus($0, provedBy: proved[collection] ?? 0, undecodable: undecodable[collection])
+    }
   }
 
   /// Deletes the user's folder, with the outbox.
@@ -165,7 +180,9 @@ actor StoredCopies {
     }
     guard !result.proved.isEmpty else { return }
     do {
-      let proofs = copies.mapValues { Proof(stamp: $0.stamp, at: $0.provedAt) }
+      let proofs = copies.mapValues {
+        Proof(stamp: $0.stamp, at: $0.provedAt, request: proved[$0.collection] ?? 0)
+      }
       try folder.write(try JSONEncoder().encode(proofs), to: Self.proofsName)
     } catch {
       result.diskError = error as? StoreError ?? .disk("\(error)")
@@ -187,6 +204,8 @@ actor StoredCopies {
 /// one small file. It holds only for the copy with its stamp.
 private struct Proof: Codable, Sendable, Hashable {
   let stamp: Stamp
-  /// When the request was sent.
+  /// When the request was sent, by the device's clock.
   let at: Date
+  /// The number of the request.
+  let request: Int
 }

@@ -110,14 +110,17 @@ extension StoredCopy {
 struct CopyStatus: Sendable, Hashable {
   let stamp: Stamp
   let provedAt: Date
+  /// The number of the request that proved the copy right. Later requests have higher numbers.
+  let provedBy: Int
   /// The number of items.
   let count: Int
   /// Whether the service has further items after those of the copy.
   let hasMore: Bool
   let undecodable: UndecodableItems?
 
-  init(_ copy: StoredCopy, undecodable: UndecodableItems?) {
+  init(_ copy: StoredCopy, provedBy request: Int, undecodable: UndecodableItems?) {
     self.undecodable = undecodable
+    provedBy = request
     stamp = copy.stamp
     provedAt = copy.provedAt
     count = copy.entries.count

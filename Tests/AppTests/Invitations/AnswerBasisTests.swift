@@ -108,13 +108,18 @@ import Testing
     }
   }
 
-  @Test func `a phone that expected a place learns of the waiting list by the answer before`() async throws {
+  @Test func `a place on the waiting list is a newer answer than "going"`() async throws {
     try await run(capacity: 1) { _, _, ben, cleo, id in
-      #expect(try await answer(ben, id, #"{"status": "going"}"#).status == 200)
-      // Two answers that waited on one phone.
       #expect(try await answer(cleo, id, #"{"status": "going", "ifStatus": "invited"}"#).status == 200)
-      let second = try await answer(cleo, id, #"{"status": "maybe", "ifStatus": "going", "ifPlusOnes": 0}"#)
-      #expect(second.status == 200 && second.json["myStatus"].string == "maybe", "\(second.body)")
+      // In a browser.
+      #expect(try await answer(cleo, id, #"{"status": "declined"}"#).status == 200)
+      #expect(try await answer(ben, id, #"{"status": "going"}"#).status == 200)
+      #expect(try await answer(cleo, id, #"{"status": "going"}"#).json["myStatus"].string == "waitlisted")
+      for status in ["maybe", "declined"] {
+        let old = try await answer(cleo, id, #"{"status": "\#(status)", "ifStatus": "going", "ifPlusOnes": 0}"#)
+        expectSuperseded(old, by: "waitlisted", 0)
+      }
+      #expect(try await answer(cleo, id, #"{"status": "maybe", "ifStatus": "waitlisted"}"#).status == 200)
     }
   }
 

@@ -47,6 +47,22 @@ import Testing
     #expect(try await ana.client.friends.requests.list(.sent).items.map(\.id) == [fourth.id, second.id])
   }
 
+  @Test func `an answer is given again only if none was given since`() async throws {
+    let (ana, ben) = try await friends()
+    try await ana.befriend(ben)
+    let event = try await ana.client.events.create(.planned("Picnic", inviting: [ben]))
+    var record = OutboxRecord(
+      id: UUID(), sequence: 1, write: .answer(.going, to: event.id), basis: .answer(.invited, plusOnes: 0),
+      key: .random(), createdAt: .now)
+    record.attemptedAt = .now.addingTimeInterval(-30 * 3600)
+    let going = NewerState.answer(.going, plusOnes: 0)
+    for _ in 1...2 { #expect(try await record.deliver(with: ben.client) { _ in } == going) }
+    try await ben.client.events.answer(.declined, to: event.id)
+    record.basis = .answer(.declined, plusOnes: 0)
+    await #expect(throws: OutboxRecord.Superseded.self) { try await record.deliver(with: ben.client) { _ in } }
+    #expect(try await ben.client.events.get(event.id).myStatus == .declined)
+  }
+
   @Test func `a cancelled event stays as it is, whatever version the write names`() async throws {
     let (ana, _) = try await friends()
     let event = try await ana.client.events.create(.planned("Picnic"))

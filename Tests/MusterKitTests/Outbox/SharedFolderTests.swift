@@ -76,6 +76,33 @@ import Testing
     }
   }
 
+  @Test func `an edit follows that of the other process, whoever sends the two`() async throws {
+    for isSent in [false, true] {
+      try await run { app, other, server in
+        var hosted = event
+        (hosted.myRole, hosted.myStatus) = (.host, "host")
+        try server.set(.events, [hosted])
+        for store in [app, other] { try await store.refresh() }
+        try await app.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz ")))
+        if isSent {
+          server.fail { $0.isValidation ? .loseRequest : .none }
+          _ = await failure { try await app.refresh() }
+          #expect(server.received(\.isWrite).count == 1)
+          server.fail { _ in .none }
+        }
+        // The other process has not looked since.
+        try await other.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz night")))
+        try await (isSent ? other : app).refresh()
+        #expect(server.received(\.isWrite).map(\.ifMatch) == ["\"1\"", "\"2\""])
+        for store in [app, other] {
+          try await store.refresh()
+          #expect(store.outbox.refusals.isEmpty && store.outbox.pending.isEmpty)
+          #expect(store.events.items.map(\.title) == ["Quiz night"])
+        }
+      }
+    }
+  }
+
   @Test func `a write that is made while the files are read stands once in the outbox`() async throws {
     try await run { app, _, server in
       for number in 1...20 {

@@ -87,8 +87,76 @@ import Testing
       server.pass(hours: 24 * 90)
       try await test.relaunch()
       try await test.store.refresh()
-      #expect(writes(server).count == 2 && test.store.outbox.refusals.isEmpty)
+      // The store has looked, and it had happened.
+      #expect(writes(server).count == 1 && test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
       #expect(try current(server).myStatus == .going)
+    }
+  }
+
+  /// Declines, sends "going", and lets 30 hours pass without a response.
+  private func loseAnswer(_ test: TestStore, _ server: ScriptedServer, _ fault: ScriptedServer.Fault) async throws {
+    try await test.store.perform(.answer(.declined, to: event.id))
+    try await test.store.refresh()
+    server.pass(hours: 1)
+    server.fail { $0.isWrite ? fault : .none }
+    try await test.store.perform(.answer(.going, to: event.id))
+    try await test.relaunch()
+    _ = await failure { try await test.store.refresh() }
+    server.fail { _ in .none }
+    server.pass(hours: 30)
+  }
+
+  @Test func `an answer that was brought back since is not given again`() async throws {
+    try await run { test, server in
+      try await loseAnswer(test, server, .loseResponse)
+      #expect(try current(server).myStatus == .going)
+      // In the browser, to the same as before.
+      try change(server) { $0.myStatus = .declined }
+      server.state.withLock { $0.answeredAt[event.id.wire] = $0.time }
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.map(\.newerState) == [.answer(.declined, plusOnes: 0)])
+      #expect(try current(server).myStatus == .declined && writes(server).count == 2)
+    }
+  }
+
+  @Test func `an answer that never arrived is sent at any age, unless there is another one`() async throws {
+    for isAnswered in [false, true] {
+      try await run { test, server in
+        try await loseAnswer(test, server, .loseRequest)
+        if isAnswered {
+          try change(server) { $0.myStatus = .maybe }
+          server.state.withLock { $0.answeredAt[event.id.wire] = $0.time }
+        }
+        try await test.relaunch()
+        try await test.store.refresh()
+        #expect(test.store.outbox.refusals.map(\.newerState) == (isAnswered ? [.answer(.maybe, plusOnes: 0)] : []))
+        #expect(try current(server).myStatus == (isAnswered ? .maybe : .going))
+      }
+    }
+  }
+
+  @Test func `an answer does not overwrite a newer place on the waiting list`() async throws {
+    try await run { test, server in
+      try change(server) { $0.myStatus = .going }
+      try await test.store.refresh()
+      try await test.store.perform(.answer(.declined, to: event.id))
+      try change(server) { $0.myStatus = .waitlisted }
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.map(\.newerState) == [.answer(.waitlisted, plusOnes: 0)])
+      #expect(try current(server).myStatus == .waitlisted)
+    }
+  }
+
+  @Test func `the second of two answers is based on what became of the first`() async throws {
+    try await run { test, server in
+      server.state.withLock { $0.hasRoom = false }
+      try await test.store.perform(.answer(.going, to: event.id))
+      try await test.store.perform(.answer(.maybe, to: event.id))
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited", "waitlisted"])
+      #expect(test.store.outbox.refusals.isEmpty && test.store.events.items.map(\.myStatus) == [.maybe])
     }
   }
 
@@ -117,6 +185,82 @@ import Testing
       #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
       let now = try current(server)
       #expect(now.title == "Quiz" && now.capacity == 4 && now.version == 8)
+    }
+  }
+
+  @Test func `a second edit knows what the service has made of the first, and asks for nothing again`() async throws {
+    try await run(hosting: true) { test, server in
+      server.takeOffline()
+      for title in ["Quiz ", "Quiz night"] {
+        try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: title)))
+        try await test.store.perform(.editProfile(ProfileEdit(displayName: title)))
+      }
+      _ = await failure { try await test.store.refresh() }
+      try await test.relaunch()
+      server.takeOffline(false)
+      // The stamp of the profile moves.
+      var user = try #require(test.store.profile.value)
+      (user.displayName, user.emailVerified) = (ScriptedServer.ana.displayName, true)
+      try server.set(.profile, [user])
+      server.state.withLock { $0.received = [] }
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(try current(server).title == "Quiz night" && test.store.profile.value?.displayName == "Quiz night")
+      let edits = server.received { $0.path.hasPrefix("/events/") }
+      #expect(edits.map(\.method) == ["PATCH", "PATCH"] && edits.map(\.ifMatch) == ["\"1\"", "\"2\""])
+    }
+  }
+
+  @Test func `an edit that waits longer than the proof of the first still knows of it`() async throws {
+    try await run(hosting: true) { test, server in
+      server.fail { [server] request in
+        let isSecond = request.isWrite && server.received(\.isWrite).count == 2
+        return isSecond ? .status(503, .busy) : .none
+      }
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz ")))
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Quiz night")))
+      _ = await failure { try await test.store.refresh() }
+      #expect(test.store.events.items.map(\.title) == ["Quiz night"] && test.store.outbox.pending.count == 2)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(try current(server).title == "Quiz night" && writes(server).map(\.ifMatch).last == "\"2\"")
+    }
+  }
+
+  @Test func `an edit after a refused one is based on what the user saw before both`() async throws {
+    try await run(hosting: true) { test, server in
+      server.fail { $0.body?["title"]?.string == "Bad" ? .status(422, .invalidFields) : .none }
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Bad")))
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Good")))
+      try change(server) { ($0.capacity, $0.version) = (4, 7) }
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.map(\.newerState) == [nil])
+      #expect(try current(server).title == "Good")
+
+      // A newer value that the pending edits hide is not overwritten by the second.
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Bad")))
+      try change(server) { ($0.title, $0.version) = ("Theirs", 9) }
+      server.fail { $0.isWrite ? .status(503, .busy) : .none }
+      _ = await failure { try await test.store.refresh() }
+      #expect(test.store.events.items.map(\.title) == ["Bad"])
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Better")))
+      server.fail { $0.body?["title"]?.string == "Bad" ? .status(422, .invalidFields) : .none }
+      try await test.store.refresh()
+      #expect(try current(server).title == "Theirs")
+      #expect(test.store.outbox.refusals.count == 3)
+    }
+  }
+
+  @Test func `an edit does not take over what others changed between it and the first`() async throws {
+    try await run(hosting: true) { test, server in
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Mine")))
+      try await test.store.perform(.editEvent(event.id, applying: EventEdit(title: "Mine 2", capacity: .set(3))))
+      try change(server) { ($0.capacity, $0.version) = (4, 7) }
+      try await test.store.refresh()
+      let now = try current(server)
+      #expect(now.title == "Mine" && now.capacity == 4)
+      #expect(test.store.outbox.refusals.map(\.newerState) == [.event(now)])
     }
   }
 

@@ -53,6 +53,7 @@ import Testing
     ]
     let bases: [Basis?] = [
       nil, .answer(.waitlisted, plusOnes: 1), .members(["title": .string("Quiz"), "note": .null], of: .version(3)),
+      .members(["title": .string("Quiz")], of: nil),
       .members(["bio": .string("Hi.")], of: .stamp("2026-05-01T09:30:00.123456Z")),
     ]
     for (number, state) in reasons.enumerated() {

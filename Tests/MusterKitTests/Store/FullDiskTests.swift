@@ -71,6 +71,7 @@ import Testing
       let stamp = try #require(server.state.withLock { $0.lists[.events]?.stamp })
       test.store.take(.changed([.events: stamp]))
       try await test.wait { test.store.events.items.count == 2 && test.store.events.isUpToDate }
+      try await test.wait { test.store.lastError != nil }
       expectDiskError(test.store)
     }
   }

@@ -78,6 +78,45 @@ import Testing
     }
   }
 
+  @Test func `on a slow network, a refresh succeeds although the first request is given up`() async throws {
+    try await run {
+      ($0.silence, $0.requestSilence) = (12, 1)
+    } _: { world in
+      world.proxy.takeExchanges()
+      world.proxy.plan { _, _ in .delay(milliseconds: 3000) }
+      try await world.store.refresh()
+      #expect(world.store.events.isUpToDate)
+      #expect(world.proxy.exchanges.count == 2)
+    }
+  }
+
+  @Test func `a wait that the service asks for is no silence`() async throws {
+    try await TestStore.run(silence: 1, retries: .default) { test, server in
+      server.fail { [server] request in
+        let isFirst = request.isValidation && server.received(\.isValidation).count == 1
+        return isFirst ? .status(503, .busy, retryAfter: 2) : .none
+      }
+      try await test.store.refresh()
+      #expect(test.store.events.isUpToDate && server.received(\.isValidation).count == 2)
+    }
+  }
+
+  @Test func `a request that the silence ends before it has left the phone is no attempt`() async throws {
+    try await TestStore.run(silence: 1) { test, server in
+      try await test.store.refresh()
+      server.fail { $0.isWrite ? .stall : .none }
+      try await test.store.perform(.block(ScriptedServer.ben))
+      _ = await failure { try await test.store.refresh() }
+      #expect(server.received(\.isWrite).count == 1 && test.store.isOffline)
+      server.fail { _ in .none }
+      server.pass(hours: 30)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      #expect(server.received(\.isWrite).count == 2)
+    }
+  }
+
   @Test func `a slow response that continues to arrive is waited for`() async throws {
     try await run {
       ($0.silence, $0.requestSilence) = (4, 2)

@@ -9,6 +9,7 @@ extension ScriptedServer.State {
     switch (request.method, parts.first, parts.count) {
     case ("GET", "events", 2), ("GET", "users", 2), ("GET", "notification-preferences", 1):
       return try json(object(parts)?.json ?? .null)
+    case ("GET", "events", 3): return try guests(of: parts[1])
     case ("GET", _, _): return try page(request)
     case ("POST", "events", 1): return try json(createEvent(request.body))
     case ("PATCH", _, 2), ("PUT", "notification-preferences", 1): return try edit(parts, request)
@@ -151,7 +152,7 @@ extension ScriptedServer.State {
       throw MusterError.unreachable("The scripted server has no \(parts).")
     }
     var new = old
-    new.merge(request.body)
+    new.merge(request.body?.trimmed)
     guard new != old else { return try json(old) }
     if let ifMatch = request.ifMatch, ifMatch != "\"\(tag)\"" { return try ScriptedServer.problem(412, .lostUpdate) }
     if collection == .events, case .integer(let version)? = old["version"] {
@@ -176,10 +177,24 @@ extension ScriptedServer.State {
         status: 409, headers: ["content-type": "application/problem+json"],
         body: try JSONEncoder.muster().encode(problem))
     }
+    let status = body.status == .going && !hasRoom ? GuestStatus.waitlisted.rawValue : body.status.rawValue
     let answer: [String: JSONValue] = [
-      "myStatus": .string(body.status.rawValue), "myPlusOnes": .integer(body.plusOnes ?? event.myPlusOnes),
+      "myStatus": .string(status), "myPlusOnes": .integer(body.plusOnes ?? event.myPlusOnes),
     ]
+    answeredAt[id] = time
     return try json(changeEvent(id) { $0.merge(.object(answer)) })
+  }
+
+  /// Only the user.
+  private func guests(of id: String) throws -> TransportResponse {
+    guard let event: Event = try object(["events", id])?.json.decode() else {
+      return try ScriptedServer.problem(404, .eventNotFound)
+    }
+    let ana = ScriptedServer.ana
+    let guest = Guest(
+      id: Guest.ID(ana.id), user: ana, name: ana.displayName, status: event.myStatus, plusOnes: event.myPlusOnes,
+      answeredAt: answeredAt[id])
+    return try json(Page(items: [guest]))
   }
 
   private mutating func changeEvent(_ id: String, _ change: (inout JSONValue) -> Void) throws -> JSONValue {
@@ -194,6 +209,15 @@ extension ScriptedServer.State {
 }
 
 extension JSONValue {
+  /// An object whose texts have no spaces at their ends.
+  fileprivate var trimmed: JSONValue {
+    guard case .object(let members) = self else { return self }
+    return .object(
+      members.mapValues { value in
+        value.string.map { .string($0.trimmingCharacters(in: .whitespaces)) } ?? value
+      })
+  }
+
   /// Takes over the members of another object.
   fileprivate mutating func merge(_ other: JSONValue?) {
     guard case .object(var members) = self, case .object(let new)? = other else { return }

@@ -9,6 +9,8 @@ final class ScriptedServer: Transport {
     case none
     /// The request does not leave the phone.
     case keep
+    /// The request does not leave the phone, which waits for it.
+    case stall
     /// The request is lost.
     case loseRequest
     /// The request has its effect, and the response is lost.
@@ -57,6 +59,10 @@ final class ScriptedServer: Transport {
     var isOffline = false
     /// The server's time of day. Keys are forgotten after a day.
     var time = ScriptedServer.noon
+    /// Whether guests who want to go get a place.
+    var hasRoom = true
+    /// When the user has answered, by the ids of events.
+    var answeredAt: [String: Date] = [:]
     /// The number of keys in a verdict.
     var keysLimit = 500
     /// The number of changed items in a response.
@@ -84,6 +90,9 @@ final class ScriptedServer: Transport {
     switch faults(received) {
     case .none: break
     case .keep: throw UnsentRequest(Lost())
+    case .stall:
+      try? await Task.sleep(for: .seconds(3600))
+      throw UnsentRequest(Lost())
     case .loseRequest: throw Lost()
     case .loseResponse:
       _ = try respond(to: received)

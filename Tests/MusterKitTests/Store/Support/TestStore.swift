@@ -13,21 +13,33 @@ import TestSupport
   /// Whether the disk has no room for another byte.
   let isFull = Guarded(false)
   private let tokens: MemoryTokenStore
+  private let retries: RetryPolicy
+  private let silence: TimeInterval
   private(set) var store: MusterStore
 
-  init(_ server: ScriptedServer, folder: URL) throws {
+  init(
+    _ server: ScriptedServer, folder: URL, silence: TimeInterval = StoreTiming().silence,
+    retries: RetryPolicy = .never
+  ) throws {
     self.server = server
     self.folder = folder
+    self.silence = silence
+    self.retries = retries
     tokens = MemoryTokenStore(Self.tokens(of: ScriptedServer.ana.id))
-    store = try Self.open(server, folder, ahead, isFull, tokens)
+    store = try Self.open(try Self.client(of: server, tokens, retries), folder, ahead, isFull, silence)
   }
 
   /// Runs a test with a server that has ana's profile, and deletes the folder.
-  static func run(_ body: @MainActor (TestStore, ScriptedServer) async throws -> Void) async throws {
+  ///
+  /// - Parameter silence: seconds without a response after which a refresh is given up.
+  static func run(
+    silence: TimeInterval = StoreTiming().silence, retries: RetryPolicy = .never,
+    _ body: @MainActor (TestStore, ScriptedServer) async throws -> Void
+  ) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "muster-store-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     let server = try ScriptedServer.make()
-    let test = try TestStore(server, folder: folder)
+    let test = try TestStore(server, folder: folder, silence: silence, retries: retries)
     try await body(test, server)
     test.store.stop()
   }
@@ -40,7 +52,7 @@ import TestSupport
 
   /// Opens a second store, as another process on the same folder does.
   func another() async throws -> MusterStore {
-    let store = try Self.open(server, folder, ahead, isFull, tokens)
+    let store = try Self.open(try Self.client(of: server, tokens, retries), folder, ahead, isFull, silence)
     await store.load()
     return store
   }
@@ -71,13 +83,19 @@ import TestSupport
     StoredTokens(accessToken: "access", refreshToken: "refresh", accessExpiresAt: .distantFuture, user: user)
   }
 
-  private static func open(
-    _ server: ScriptedServer, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ isFull: Guarded<Bool>,
-    _ tokens: MemoryTokenStore
-  ) throws -> MusterStore {
+  private static func client(
+    of server: ScriptedServer, _ tokens: MemoryTokenStore, _ retries: RetryPolicy
+  ) throws -> MusterClient {
     guard let url = URL(string: "http://muster.test") else { throw Unexpected("no URL") }
-    let client = MusterClient(baseURL: url, tokens: tokens, transport: server, retries: .never)
+    return MusterClient(baseURL: url, tokens: tokens, transport: server, retries: retries)
+  }
+
+  private static func open(
+    _ client: MusterClient, _ folder: URL, _ ahead: Guarded<TimeInterval>, _ isFull: Guarded<Bool>,
+    _ silence: TimeInterval
+  ) throws -> MusterStore {
     var timing = StoreTiming()
+    timing.silence = silence
     timing.now = { Date().addingTimeInterval(ahead.withLock { $0 }) }
     timing.firstRetry = 0.02
     timing.maximumRetry = 0.05

@@ -1,0 +1,21 @@
+extension MusterStore {
+  /// The object whose values a write sets, as the service sent it last. Nil for other writes, and without a copy.
+  func receivedState(for write: Write) -> NewerState? {
+    // The host has seen the guest whom the app passes.
+    if case .setAnswer(_, let guest, _) = write { return .answer(guest.status, plusOnes: guest.plusOnes) }
+    switch write.target {
+    case .answer(let id), .event(let id):
+      // The user's own event may be pending: then it is as they have made it.
+      return (receivedEvent(id) ?? events.items.first { $0.id == id }).map(NewerState.event)
+    case .profile:
+      guard var user = base.profile else { return nil }
+      user.timestamp = statuses[.profile]?.stamp
+      return .profile(user)
+    case .preferences:
+      guard var preferences = base.notificationPreferences else { return nil }
+      preferences.timestamp = statuses[.notificationPreferences]?.stamp
+      return .preferences(preferences)
+    case nil: return nil
+    }
+  }
+}
