@@ -14,25 +14,6 @@ extension Write {
   }
 }
 
-/// Lists, and the writes that they show in addition to the copies.
-struct MergedLists: Sendable {
-  struct Step: Sendable, Hashable {
-    let write: Write
-    /// When the user made it.
-    let time: Date
-  }
-
-  private(set) var lists: Lists
-  private(set) var steps: [Step] = []
-
-  init(lists: Lists) { self.lists = lists }
-
-  mutating func add(_ step: Step) {
-    step.write.apply(to: &lists, at: step.time)
-    steps.append(step)
-  }
-}
-
 extension Lists {
   /// Carries out a write that ``refusal(of:at:)`` does not refuse.
   mutating func apply(_ write: Write, at time: Date) {

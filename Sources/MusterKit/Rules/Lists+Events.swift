@@ -135,7 +135,7 @@ extension Lists {
   }
 
   /// The order of the service: by start, then by id.
-  private mutating func sortEvents() {
+  mutating func sortEvents() {
     events?.sort { one, other in
       // To write ids takes a hundred times as long as to compare times.
       one.startTime == other.startTime ? one.id.wire < other.id.wire : one.startTime < other.startTime

@@ -237,13 +237,13 @@ extension MusterStore {
     showOpenedEvents()
   }
 
-  /// The copies with the pending writes. With thousands of items, a write takes a millisecond, so only those that are
-  /// new are carried out, as long as the copies and the earlier writes are the same.
+  /// The copies with the pending writes. Only writes that are new are carried out, as long as the copies and the earlier
+  /// writes are the same.
   private func mergedLists() -> Lists {
     let writes = outbox.unsettled.map { MergedLists.Step(write: $0.write, time: $0.createdAt) }
     var merged = self.merged.flatMap { writes.starts(with: $0.steps) ? $0 : nil } ?? MergedLists(lists: base)
     self.merged = nil
-    for step in writes.dropFirst(merged.steps.count) { merged.add(step) }
+    merged.add(writes.dropFirst(merged.steps.count))
     self.merged = merged
     return merged.lists
   }
