@@ -97,10 +97,11 @@ final class Connection: Sendable {
     return "\(host):\(port) \(address)"
   }
 
-  /// Whether the server reports the session as read-only. Servers before PostgreSQL 14 do not report it.
+  /// Whether the server reports the session as read-only. PgBouncer reports neither, and may be connected to a primary
+  /// that has become a standby.
   private static func isReadOnly(_ pg: OpaquePointer) -> Bool {
-    func isOn(_ name: String) -> Bool { PQparameterStatus(pg, name).map { String(cString: $0) } == "on" }
-    return isOn("default_transaction_read_only") || isOn("in_hot_standby")
+    func isOn(_ name: String) -> Bool? { PQparameterStatus(pg, name).map { String(cString: $0) == "on" } }
+    return isOn("default_transaction_read_only") == true || isOn("in_hot_standby") ?? true
   }
 
   private var isShared: Bool { purpose == .shared }
