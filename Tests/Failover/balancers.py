@@ -132,6 +132,9 @@ class Balancers:
         for thread in threads:
             thread.join(30)
         for name, (status, headers, data) in answers:
+            # A balancer may repeat a GET, and a process that is back responds.
+            if status in (401, 404):
+                continue
             wrong = flaw(status, headers, data)
             self.expect(not wrong and json.loads(data)["type"] in ("unknown-outcome", "database-unavailable"),
                         f"{name}: a lost request got {wrong} {data[:80]}")
