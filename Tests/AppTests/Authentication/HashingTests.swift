@@ -1,6 +1,5 @@
 import Foundation
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -47,14 +46,14 @@ import Testing
     let environment = ["MUSTER_SCRYPT": "ln=15,r=8,p=2", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"]
     try await TestApp.run(environment) { app in
       let ana = try await app.signUp("ana")
-      let (logins, finished) = (100, Tally())
+      let (logins, finished) = (100, Tally<String>())
       try await app.withConnections(256) {
         try await withThrowingTaskGroup(of: (number: Int, response: APIResponse).self) { group in
           for number in 0..<logins {
             group.addTask {
               // Each login is for another user and from another address, so that no two share a count of failures.
               let response = try await app.logIn("user\(number)", "wrong horse", from: "203.0.113.\(number)")
-              finished.add()
+              finished.count("login")
               return (number, response)
             }
           }
@@ -79,7 +78,7 @@ import Testing
             let refreshed = try await ana.refresh()
             #expect(refreshed.status == 200)
             // Some logins were still running.
-            #expect(finished.count < logins)
+            #expect(finished["login"] < logins)
           }
           #expect((1..<logins).contains(refused))
         }
@@ -90,14 +89,14 @@ import Testing
   @Test func `a cancelled caller stops waiting for a thread, and its work is not done`() async throws {
     // The expected time is so long that only the minimum number of callers may wait, and that a wait is noticed.
     let threads = HashingThreads(expecting: 1000)
-    let (latch, done) = (Latch(), Tally())
+    let (latch, done) = (Latch(), Tally<String>())
     defer { latch.open() }
     var blocking: [Task<[UInt8], any Error>] = []
     for number in 1...HashingThreads.maximumThreads {
       blocking.append(
         Task {
           try await threads.run {
-            latch.wait()
+            latch.block()
             return [1]
           }
         })
@@ -109,7 +108,7 @@ import Testing
       waiting.append(
         Task {
           try await threads.run {
-            done.add()
+            done.count("hash")
             return [2]
           }
         })
@@ -131,7 +130,7 @@ import Testing
     // This caller comes after the others, so their turns are over once it is served.
     let last = try await threads.run { [4] }
     #expect(last == [4])
-    #expect(done.count == 0)
+    #expect(done["hash"] == 0)
   }
 
   @Test func `a queue of cheap hashes may be long`() async throws {
@@ -197,32 +196,5 @@ import Testing
         try await app.database.execute("DELETE FROM throttles")
       }
     }
-  }
-}
-
-private final class Tally: Sendable {
-  private let kept = Mutex(0)
-
-  var count: Int { kept.withLock { $0 } }
-
-  func add() {
-    kept.withLock { $0 += 1 }
-  }
-}
-
-/// Blocks the threads that reach it until it is open.
-private final class Latch: Sendable {
-  private let state = Mutex((waiting: 0, isOpen: false))
-
-  /// How many threads have reached it.
-  var waiting: Int { state.withLock { $0.waiting } }
-
-  func open() {
-    state.withLock { $0.isOpen = true }
-  }
-
-  func wait() {
-    state.withLock { $0.waiting += 1 }
-    while !state.withLock({ $0.isOpen }) { Thread.sleep(forTimeInterval: 0.002) }
   }
 }

@@ -1,5 +1,4 @@
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -27,14 +26,14 @@ import Testing
       try await app.waitForLocks(1)
       // Changes that are not committed are invisible.
       try await look(isAtRest: true)
-      let isDone = Flag()
+      let isDone = Latch()
       let other = Task {
-        defer { isDone.raise() }
+        defer { isDone.open() }
         return try await pair.second.perform(scene)
       }
       // The second change is done, or waits for the first.
       try await eventually {
-        if isDone.isRaised { return true }
+        if isDone.isOpen { return true }
         let waiting: Int? = try await app.value(
           "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
         return waiting == 2
@@ -55,14 +54,6 @@ import Testing
       try await app.expectCounts()
       try await app.takeNotifications()
     }
-  }
-
-  private final class Flag: Sendable {
-    private let state = Mutex(false)
-
-    var isRaised: Bool { state.withLock { $0 } }
-
-    func raise() { state.withLock { $0 = true } }
   }
 }
 

@@ -109,7 +109,7 @@ import Testing
     try await eventually { Date.now > end }
     expiring.expire(tokens)
     transport.takeSent()
-    let attempts = Tallies()
+    let attempts = Tally<String>()
     // Each refresh loses its first response, and so does each write, before and after the refresh.
     transport.plan { sent in
       guard sent.isWrite else { return nil }

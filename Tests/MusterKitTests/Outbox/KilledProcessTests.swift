@@ -119,15 +119,15 @@ import Testing
       let expired = try #require(try ana.tokens.load())
       var random = SeededRandom(seed: 9)
       for round in 0..<6 {
-        let refreshes = Tallies()
+        let refreshes = Tally<String>()
         // The response is on its way, or about to be, when the process dies.
         proxy.plan { exchange, random in
           guard exchange.path.hasSuffix("/auth/refresh") else { return .none }
-          _ = refreshes.count("refresh")
+          refreshes.count("refresh")
           return .delay(milliseconds: Int.random(in: 0...30, using: &random))
         }
         let program = try await start("calls", proxy, tokens, "3")
-        try await eventually { refreshes.number(of: "refresh") > 0 || !program.isRunning }
+        try await eventually { refreshes["refresh"] > 0 || !program.isRunning }
         try await Task.sleep(for: .milliseconds(Int.random(in: 0...30, using: &random)))
         program.signal(SIGKILL)
         _ = try await program.exitStatus()

@@ -118,7 +118,7 @@ import Testing
     let (ana, ben) = try await TestUser.friends("ana", "ben", at: shared.url)
     let phone = try await Phone(of: ana, at: shared)
     try await phone.store.refresh()
-    let seen = Tallies()
+    let seen = Tally<String>()
     // Each request of the outbox loses its response three times, so that calls give up, and later ones continue.
     phone.proxy.plan { exchange, _ in
       exchange.method != "GET" && !exchange.path.contains("/cache/") && seen.count(exchange.path) % 4 != 0

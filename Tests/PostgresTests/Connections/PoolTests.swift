@@ -88,28 +88,10 @@ struct PoolTests {
         $0.maximumWaiting = 3
       }
     ) { database, server in
-      let refused = Collected<PostgresError>()
-      try await withThrowingTaskGroup(of: Void.self) { tasks in
-        try await database.transaction { transaction in
-          try await transaction.rows("SELECT 1")
-          for _ in 0..<10 {
-            tasks.addTask {
-              // A child task would count as part of this transaction's body.
-              try await Task.detached {
-                do {
-                  try await database.execute("UPDATE counters SET n = n + 1 WHERE id = 1")
-                } catch let error as PostgresError {
-                  refused.append(error)
-                }
-              }.value
-            }
-          }
-          try await eventually("seven are rejected") { refused.count == 7 }
-        }
-        try await tasks.waitForAll()
+      let crowd = try await Crowd.gather(10, at: database, untilRejected: 7) { _ in
+        try await database.execute("UPDATE counters SET n = n + 1 WHERE id = 1").affected
       }
-      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
-      #expect(refused.count == 7)
+      #expect(crowd.rejected == 7)
       #expect(try await counts(server) == [3, 0])
     }
   }
@@ -141,28 +123,12 @@ struct PoolTests {
       $0.maximumWaitingBytes = 1_000_000
     }) { database, _ in
       let data = Data(repeating: 7, count: 300_000)
-      let refused = Collected<PostgresError>()
-      let writes = try await database.transaction { transaction in
-        try await transaction.rows("SELECT 1")
-        let writes = (0..<20).map { _ in
-          Task.detached { () async throws -> Int in
-            do {
-              return try await database.execute("SELECT octet_length(\(data))").count
-            } catch let error as PostgresError {
-              refused.append(error)
-              return 0
-            }
-          }
-        }
-        // The fourth caller reaches the limit.
-        try await eventually("the others are rejected") { refused.count == 16 }
-        return writes
+      // The fourth caller reaches the limit.
+      let crowd = try await Crowd.gather(20, at: database, untilRejected: 16) { _ in
+        try await database.execute("SELECT octet_length(\(data))")[0][0]
       }
-      var served = 0
-      for write in writes { served += try await write.value }
-      #expect(served == 4)
-      #expect(refused.count == 16)
-      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+      #expect(crowd.rejected == 16)
+      #expect(crowd.served == Array(repeating: data.count, count: 4))
     }
   }
 

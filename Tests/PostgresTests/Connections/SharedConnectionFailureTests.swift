@@ -216,30 +216,13 @@ struct SharedConnectionFailureTests {
       $0.maximumWaiting = 5
     }) { database, server in
       try await database.rows("SELECT 'the shared connection is open'")
-      let refused = Collected<PostgresError>()
-      let completed = Collected<Int>()
-      try await withThrowingTaskGroup(of: Void.self) { tasks in
-        try await database.transaction { transaction in
-          try await transaction.rows("SELECT pg_advisory_xact_lock(1)")
-          for number in 0..<200 {
-            tasks.addTask {
-              do {
-                try await database.rows("SELECT pg_advisory_xact_lock_shared(1)")
-                completed.append(number)
-              } catch let error as PostgresError {
-                refused.append(error)
-              }
-            }
-          }
-          // Not exactly 195: callers on several threads may pass the limit together.
-          try await eventually("callers are rejected") { refused.count >= 100 }
-          #expect(completed.count == 0)
-        }
-        try await tasks.waitForAll()
+      let crowd = try await Crowd.gather(
+        200, at: database, holding: "SELECT pg_advisory_xact_lock(1)", untilRejected: 100
+      ) { number in
+        try await database.rows("SELECT pg_advisory_xact_lock_shared(1)")
+        return number
       }
-      #expect(completed.count >= 5)
-      #expect(completed.count + refused.count == 200)
-      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+      #expect(crowd.served.count >= 5)
       #expect(try await database.value("SELECT 1") == 1)
     }
   }
@@ -253,32 +236,13 @@ struct SharedConnectionFailureTests {
     }) { database, _ in
       try await database.rows("SELECT 'the shared connection is open'")
       let data = Data(repeating: 7, count: 300_000)
-      let refused = Collected<PostgresError>()
-      let completed = Collected<Int>()
-      try await withThrowingTaskGroup(of: Void.self) { tasks in
-        try await database.transaction { transaction in
-          try await transaction.rows("SELECT pg_advisory_xact_lock(1)")
-          for _ in 0..<50 {
-            tasks.addTask {
-              do {
-                let rows = try await database.rows(
-                  "SELECT octet_length(\(data)) FROM pg_advisory_xact_lock_shared(1)")
-                completed.append(try rows[0][0])
-              } catch let error as PostgresError {
-                refused.append(error)
-              }
-            }
-          }
-          // Not exactly 46: callers on several threads may pass the limit together.
-          try await eventually("callers are rejected") { refused.count >= 30 }
-          #expect(completed.count == 0)
-        }
-        try await tasks.waitForAll()
+      let crowd = try await Crowd.gather(
+        50, at: database, holding: "SELECT pg_advisory_xact_lock(1)", untilRejected: 30
+      ) { _ in
+        try await database.rows("SELECT octet_length(\(data)) FROM pg_advisory_xact_lock_shared(1)")[0][0]
       }
-      #expect(completed.count >= 4)
-      #expect(completed.count + refused.count == 50)
-      #expect(completed.all.allSatisfy { $0 == data.count })
-      #expect(refused.all.allSatisfy { $0.kind == .overloaded && $0.isUnavailable && !$0.mayHaveRun })
+      #expect(crowd.served.count >= 4)
+      #expect(crowd.served.allSatisfy { $0 == data.count })
       #expect(try await database.value("SELECT octet_length(\(data))") == data.count)
     }
   }

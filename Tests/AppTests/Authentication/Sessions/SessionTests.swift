@@ -43,18 +43,6 @@ import Testing
     }
   }
 
-  @Test func `of many concurrent registrations of one name, one succeeds`() async throws {
-    try await TestApp.run { app in
-      let statuses = try await app.race(24) { index in
-        try await app.send(
-          "POST", "auth/register",
-          body: #"{"username": "ana", "email": "\#(index)@example.com", "password": "correct horse"}"#)
-      }
-      #expect(statuses == [201: 1, 409: 23])
-      #expect(try await app.value("SELECT count(*) FROM sessions") == 1)
-    }
-  }
-
   @Test func `a login takes the username or the address, in any case`() async throws {
     try await TestApp.run { app in
       _ = try await app.signUp("ana")

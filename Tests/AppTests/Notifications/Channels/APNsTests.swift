@@ -1,7 +1,6 @@
 import Crypto
 import Foundation
 import JWTKit
-import NIOHTTP1
 import Postgres
 import Synchronization
 import Testing
@@ -12,7 +11,7 @@ import Testing
 @Suite struct APNsTests {
   private static let key = P256.Signing.PrivateKey()
 
-  private func sender(
+  static func sender(
     _ server: PushServer, _ outgoing: Outgoing, topic: String? = "com.example.muster",
     deadline: Duration = .seconds(10), clock: StandingClock = StandingClock()
   ) throws -> APNsSender {
@@ -23,7 +22,7 @@ import Testing
   }
 
   /// The provider token of a request, verified as Apple verifies it.
-  private func token(_ request: PushServer.Received) throws -> String {
+  static func token(_ request: PushServer.Received) throws -> String {
     let authorization = try #require(request.header("authorization"))
     #expect(authorization.hasPrefix("bearer "))
     let text = String(authorization.dropFirst("bearer ".count))
@@ -40,7 +39,7 @@ import Testing
 
   @Test func `a push has everything Apple requires`() async throws {
     try await PushServer.run { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       var push = Push.ofEdit()
       push.badge = 7
       let device = Device.iOS()
@@ -48,7 +47,7 @@ import Testing
       let request = try #require(server.received.first)
       #expect(server.received.count == 1)
       #expect(request.path == "/3/device/\(device.token)")
-      _ = try token(request)
+      _ = try Self.token(request)
       #expect(request.header("content-type") == "application/json")
       #expect(request.header("apns-id") == push.id)
       #expect(request.header("apns-topic") == "com.example.muster")
@@ -81,7 +80,7 @@ import Testing
 
   @Test func `an app that has the sentences gets their keys, and the sentence for its extension`() async throws {
     try await PushServer.run { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       let device = Device.iOS(localizes: true)
       try await sender.send(.ofEdit(), to: device)
       let body = try #require(server.received.first).json
@@ -115,7 +114,7 @@ import Testing
         recipient: User.ID.new().description, payload: "{}", createdAt: .now())
       for number in [3, 0] {
         push.badge = number
-        try await sender(server, outgoing).send(push, to: .iOS(localizes: true))
+        try await Self.sender(server, outgoing).send(push, to: .iOS(localizes: true))
         let request = try #require(server.received.last)
         #expect(request.body == #"{"aps":{"badge":\#(number)}}"#)
         #expect(request.header("apns-push-type") == "alert")
@@ -129,7 +128,7 @@ import Testing
 
   @Test func `only edits replace each other, and a reminder expires after an hour`() async throws {
     try await PushServer.run { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       try await sender.send(Push(.eventCancelled(Event.ID.new(), "Picnic", by: .new())), to: .iOS())
       let now = Timestamp.now()
       let reminder = Push(
@@ -157,79 +156,35 @@ import Testing
 
   @Test func `a device's own environment and topic are used`() async throws {
     try await PushServer.run { server, outgoing in
-      try await sender(server, outgoing).send(.ofEdit(), to: .iOS("abcd", .sandbox, topic: "com.example.other"))
+      try await Self.sender(server, outgoing).send(.ofEdit(), to: .iOS("abcd", .sandbox, topic: "com.example.other"))
       let request = try #require(server.received.first)
       #expect(request.path == "/sandbox/3/device/abcd")
       #expect(request.header("apns-topic") == "com.example.other")
-      let untitled = try await failure { try await sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS()) }
+      let untitled = try await failure {
+        try await Self.sender(server, outgoing, topic: nil).send(.ofEdit(), to: .iOS())
+      }
       #expect(untitled.description.contains("MUSTER_APNS_TOPIC"))
       #expect(untitled.remedy == .later(seconds: nil))
       // These would change the path of the request.
       for token in ["", "../../x", "abcd?x", "zz"] {
-        let refused = try await failure { try await sender(server, outgoing).send(.ofEdit(), to: .iOS(token)) }
+        let refused = try await failure { try await Self.sender(server, outgoing).send(.ofEdit(), to: .iOS(token)) }
         #expect(refused.remedy == .forgettingTheDevice)
       }
       #expect(server.received.count == 1)
     }
   }
 
-  @Test func `many pushes share few connections and one token`() async throws {
-    try await PushServer.run { server, outgoing in
-      let sender = try self.sender(server, outgoing)
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<200 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
-        try await group.waitForAll()
-      }
-      let connections = server.connections
-      // At most this many are opened before the first is known to carry all requests.
-      #expect((1...8).contains(connections))
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<200 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
-        try await group.waitForAll()
-      }
-      #expect(server.received.count == 400)
-      #expect(server.connections == connections)
-      #expect(Set(server.received.suffix(200).map(\.connection)).count <= 2)
-      #expect(Set(server.received.map { $0.header("authorization") }).count == 1)
-    }
-  }
-
   @Test func `a token is used for forty minutes`() async throws {
     try await PushServer.run { server, outgoing in
       let clock = StandingClock()
-      let sender = try self.sender(server, outgoing, clock: clock)
+      let sender = try Self.sender(server, outgoing, clock: clock)
       for minutes in [0, 39, 2] {
         clock.advance(minutes: minutes)
         try await sender.send(.ofEdit(), to: .iOS())
       }
-      let tokens = try server.received.map { try token($0) }
+      let tokens = try server.received.map { try Self.token($0) }
       #expect(tokens.count == 3)
       #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
-    }
-  }
-
-  @Test(arguments: ["ExpiredProviderToken", "InvalidProviderToken"])
-  func `a refused token is replaced at once, but not repeatedly`(reason: String) async throws {
-    try await PushServer.run(responding: { _, number in
-      [2, 3].contains(number) ? .response(200) : .response(403, #"{"reason": "\#(reason)"}"#)
-    }) { server, outgoing in
-      let clock = StandingClock()
-      let sender = try self.sender(server, outgoing, clock: clock)
-      // The first token is refused. The second is accepted and kept.
-      try await sender.send(.ofEdit(), to: .iOS())
-      try await sender.send(.ofEdit(), to: .iOS())
-      let tokens = try server.received.map { try token($0) }
-      #expect(tokens.count == 3)
-      #expect(tokens[0] != tokens[1] && tokens[1] == tokens[2])
-      // Apple rejects clients that make more than one token in twenty minutes.
-      let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
-      #expect(refused.remedy == .later(seconds: nil))
-      #expect(refused.description == "APNs returned 403 \(reason)")
-      #expect(server.received.count == 4)
-      clock.advance(minutes: 21)
-      _ = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
-      #expect(server.received.count == 6)
-      #expect(Set(server.received.map { $0.header("authorization") }).count == 3)
     }
   }
 
@@ -239,7 +194,7 @@ import Testing
       stale.isFirst(request.header("authorization"))
         ? .response(403, #"{"reason": "ExpiredProviderToken"}"#) : .response(200)
     }) { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<50 { group.addTask { try await sender.send(.ofEdit(), to: .iOS()) } }
         try await group.waitForAll()
@@ -260,37 +215,11 @@ import Testing
     }
   }
 
-  @Test func `Apple's response decides the outcome for the push and the device`() async throws {
-    let cases: [(status: Int, reason: String, headers: HTTPHeaders, remedy: DeliveryFailure.Remedy)] = [
-      (410, "Unregistered", [:], .forgettingTheDevice), (410, "ExpiredToken", [:], .forgettingTheDevice),
-      (400, "BadDeviceToken", [:], .forgettingTheDevice), (400, "DeviceTokenNotForTopic", [:], .later(seconds: nil)),
-      (400, "BadTopic", [:], .none), (404, "BadPath", [:], .none), (413, "PayloadTooLarge", [:], .none),
-      (429, "TooManyRequests", ["retry-after": "7"], .later(seconds: 7)),
-      (429, "TooManyProviderTokenUpdates", [:], .later(seconds: 60)),
-      (403, "Forbidden", [:], .later(seconds: nil)), (500, "InternalServerError", [:], .later(seconds: 10)),
-      (503, "Shutdown", [:], .later(seconds: 10)),
-      (503, "ServiceUnavailable", ["retry-after": "100000"], .later(seconds: 3600)),
-    ]
-    try await PushServer.run(responding: { _, number in
-      let (status, reason, headers, _) = cases[number - 1]
-      return .response(status, #"{"reason": "\#(reason)", "timestamp": 1777658400000}"#, headers)
-    }) { server, outgoing in
-      let sender = try self.sender(server, outgoing)
-      let device = Device.iOS(registeredAt: Timestamp(microseconds: 0))
-      for (status, reason, _, remedy) in cases {
-        let refused = try await failure { try await sender.send(.ofEdit(), to: device) }
-        #expect(refused.remedy == remedy, "\(status) \(reason)")
-        #expect(refused.description == "APNs returned \(status) \(reason)")
-      }
-      #expect(server.received.count == cases.count)
-    }
-  }
-
   @Test func `a malformed response is reported, but not quoted`() async throws {
     try await PushServer.run(responding: { _, number in
       number == 1 ? .response(502, "<html>token</html>") : .response(500, #"{"reason": "a sentence, of whom?"}"#)
     }) { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       for status in [502, 500] {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS()) }
         #expect(refused.description == "APNs returned \(status)")
@@ -310,7 +239,7 @@ import Testing
       (#"{"reason": "Unregistered", "timestamp": "yesterday"}"#, .forgettingTheDevice),
     ]
     try await PushServer.run(responding: { _, number in .response(410, cases[number - 1].body) }) { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       for (body, remedy) in cases {
         let refused = try await failure { try await sender.send(.ofEdit(), to: .iOS(registeredAt: registered)) }
         #expect(refused.remedy == remedy, "\(body)")
@@ -323,13 +252,13 @@ import Testing
     try await PushServer.run(responding: { request, _ in
       request.header("apns-id") == unanswered.id ? .silence : .response(200)
     }) { server, outgoing in
-      let impatient = try self.sender(server, outgoing, deadline: .seconds(2))
+      let impatient = try Self.sender(server, outgoing, deadline: .seconds(2))
       // On a busy machine, the time may be over before the server has the push.
       while server.received.isEmpty {
         await #expect(throws: (any Error).self) { try await impatient.send(unanswered, to: .iOS()) }
       }
       // The same connections, with time for a busy machine.
-      try await self.sender(server, outgoing).send(.ofEdit(), to: .iOS())
+      try await Self.sender(server, outgoing).send(.ofEdit(), to: .iOS())
       #expect(server.received.last?.header("apns-id") != unanswered.id)
     }
   }
@@ -338,7 +267,7 @@ import Testing
     try await PushServer.run(responding: { _, number in
       number == 1 ? .goAway(afterResponse: true) : .response(200)
     }) { server, outgoing in
-      let sender = try self.sender(server, outgoing)
+      let sender = try Self.sender(server, outgoing)
       try await sender.send(.ofEdit(), to: .iOS())
       try await sender.send(.ofEdit(), to: .iOS())
       #expect(server.received.map(\.connection) == [0, 1])
@@ -349,38 +278,13 @@ import Testing
     try await PushServer.run(responding: { _, number in
       number == 2 ? .goAway(afterResponse: false) : .response(200)
     }) { server, outgoing in
-      let sender = try self.sender(server, outgoing, deadline: .seconds(5))
+      let sender = try Self.sender(server, outgoing, deadline: .seconds(5))
       try await sender.send(.ofEdit(), to: .iOS())
       let push = Push.ofEdit()
       await #expect(throws: (any Error).self) { try await sender.send(push, to: .iOS()) }
       try await sender.send(push, to: .iOS())
       #expect(server.received.map(\.connection) == [0, 0, 1])
       #expect(Set(server.received.suffix(2).map { $0.header("apns-id") }) == [push.id])
-    }
-  }
-
-  @Test func `a message that is too long is cut between two characters`() async throws {
-    try await PushServer.run { server, outgoing in
-      let sender = try self.sender(server, outgoing)
-      // Families and flags are several scalars each; quotes and line ends become longer in JSON.
-      for piece in ["a", "ä", "👨‍👩‍👧‍👦", "🇩🇪", "\"\n", "\u{1}"] {
-        let title = String(repeating: piece, count: 6000)
-        let push = Push.ofEdit(title)
-        try await sender.send(push, to: .iOS())
-        let request = try #require(server.received.last)
-        #expect((4000...4096).contains(request.body.utf8.count), "\(piece)")
-        let message = try #require(request.json["aps"]["alert"]["body"].string)
-        #expect(message.hasSuffix("…") && "“\(title)”".hasPrefix(message.dropLast()), "\(piece)")
-        #expect(request.json["eventId"].string == push.subject)
-      }
-      // Only ids remain then, and real ones are never as long as this.
-      let id = String(repeating: "x", count: 5000)
-      let hopeless = Push(
-        id: UUID().uuidString.lowercased(), type: "event-cancelled", subject: id, recipient: id,
-        payload: #"{"type": "event-cancelled", "message": "Cancelled.", "eventId": "\#(id)"}"#, createdAt: .now())
-      let refused = try await failure { try await sender.send(hopeless, to: .iOS()) }
-      #expect(refused.remedy == DeliveryFailure.Remedy.none)
-      #expect(server.received.count == 6)
     }
   }
 }

@@ -187,7 +187,7 @@ import TestSupport
   }
 
   @Test func `a response that stops halfway still counts`() async throws {
-    let latch = Gate()
+    let latch = Latch()
     try await run(responding: { _ in
       Response(
         status: .ok,
@@ -204,7 +204,7 @@ import TestSupport
   }
 
   @Test func `a send to a silent receiver fails at the deadline`() async throws {
-    let latch = Gate()
+    let latch = Latch()
     try await run(responding: { _ in
       await latch.wait()
       return Response(status: .ok)
@@ -216,19 +216,6 @@ import TestSupport
         "http://\(scene.sink.address)/", sealedSecrets: [try WebhookSecret.sealed(scene.sink.secret, keys: scene.keys)])
       let patient = sender
       await #expect(throws: HTTPClientError.deadlineExceeded) { try await patient.send(.ofEdit(), to: device) }
-    }
-  }
-
-  /// Blocks its waiters until it is open.
-  private final class Gate: Sendable {
-    private let isOpen = Mutex(false)
-
-    func open() {
-      isOpen.withLock { $0 = true }
-    }
-
-    func wait() async {
-      while !isOpen.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(20)) }
     }
   }
 
@@ -372,12 +359,12 @@ import TestSupport
   }
 
   @Test func `name servers that do not respond delay no other lookup`() async throws {
-    let isOver = Flag()
+    let isOver = Latch()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<32 {
         group.addTask {
           _ = try? await IPAddress.resolving("slow\(number).example", within: .seconds(60)) { _ in
-            while !isOver.isSet { usleep(10_000) }
+            isOver.block()
             return []
           }
         }
@@ -387,23 +374,23 @@ import TestSupport
         [try #require(IPAddress("192.0.2.1"))]
       }
       #expect(found.count == 1)
-      isOver.set()
+      isOver.open()
       try await group.waitForAll()
     }
   }
 
   @Test func `too many lookups are a failure of this process, not of the host`() async throws {
     let lookups = HostLookups(limit: 1)
-    let (isRunning, isOver) = (Flag(), Flag())
+    let (isRunning, isOver) = (Latch(), Latch())
     async let slow = IPAddress.resolving("slow.example", within: .seconds(60), lookups: lookups) { _ in
-      isRunning.set()
-      while !isOver.isSet { usleep(10_000) }
+      isRunning.open()
+      isOver.block()
       return []
     }
-    try await eventually { isRunning.isSet }
+    try await eventually { isRunning.isOpen }
     let refused = try await failure { _ = try await IPAddress.resolving("fast.example", lookups: lookups) { _ in [] } }
     #expect(refused.isLocal && !refused.isTimeout)
-    isOver.set()
+    isOver.open()
     #expect(try await slow.isEmpty)
     #expect(try await IPAddress.resolving("fast.example", lookups: lookups) { _ in [] }.isEmpty)
   }
@@ -415,15 +402,5 @@ import TestSupport
     #expect(literal == ["2606:4700:4700:0:0:0:0:1111"])
     let unknown = try await failure { _ = try await IPAddress.resolving("unknown.invalid") }
     #expect(unknown.description == "the webhook's host cannot be found")
-  }
-}
-
-private final class Flag: Sendable {
-  private let state = Atomic(false)
-
-  var isSet: Bool { state.load(ordering: .relaxed) }
-
-  func set() {
-    state.store(true, ordering: .relaxed)
   }
 }

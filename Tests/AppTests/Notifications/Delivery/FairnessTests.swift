@@ -10,17 +10,6 @@ import TestSupport
 
 /// No user, host, channel or row takes the resources that others need.
 @Suite struct FairnessTests {
-  /// Holds requests without a response until it is open.
-  private final class Gate: Sendable {
-    private let isOpen = Mutex(false)
-
-    func open() { isOpen.withLock { $0 = true } }
-
-    func wait() async {
-      while !isOpen.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(20)) }
-    }
-  }
-
   private static let allowed = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on"]
 
   /// Gives a reader webhooks.
@@ -35,12 +24,12 @@ import TestSupport
   }
 
   @Test func `webhooks that never respond delay neither another user nor another channel`() async throws {
-    let gate = Gate()
+    let latch = Latch()
     try await WebhookSink.run(responding: { _ in
-      await gate.wait()
+      await latch.wait()
       return Response(status: .noContent)
     }) { tarpit in
-      defer { gate.open() }
+      defer { latch.open() }
       try await WebhookSink.run { sink in
         try await TestApp.run(Self.allowed) { app in
           try await app.gatherReaders(4, devices: 0)
@@ -70,7 +59,7 @@ import TestSupport
           #expect(tarpit.deliveries.count == Capacity.perHost)
           // Waiting for a slot is not an attempt.
           #expect(try await app.value("SELECT max(attempts) FROM deliveries") == 0)
-          gate.open()
+          latch.open()
           try await eventually(within: .seconds(120)) {
             try await app.hurry()
             return try await app.countQueue() == 0

@@ -18,7 +18,7 @@ final class History: Sendable {
     /// GETs with the response 304.
     var unchanged = 0
     /// The number of times that each verb was done.
-    var done: [RandomPerson.Verb: Int] = [:]
+    var done: [RandomVerb: Int] = [:]
   }
 
   private struct Key: Hashable {
@@ -36,6 +36,9 @@ final class History: Sendable {
   }
 
   private let state = Mutex(State())
+  /// The number of verbs that random people do.
+  private static let verbs = Set(RandomVerb.all { $0.together }).count
+
   private let goal: Int
   private let endsAtViolation: Bool
   private let hasEveryVerb: Bool
@@ -57,7 +60,7 @@ final class History: Sendable {
       if $0.isEnded || endsAtViolation && !$0.violations.isEmpty { return true }
       let (validations, done) = ($0.tally.validations, $0.tally.done.count)
       return validations >= goal
-        && (!hasEveryVerb || done == RandomPerson.Verb.allCases.count || validations / 5 >= goal)
+        && (!hasEveryVerb || done == Self.verbs || validations / 5 >= goal)
     }
   }
 

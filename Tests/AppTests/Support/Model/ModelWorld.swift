@@ -7,60 +7,11 @@ import Testing
 /// Five users who do random things, allowed or not, in an order that follows from the seed. After each step, the world
 /// compares what all users see with ``Model``: see ``ModelComparison``.
 struct ModelWorld {
+  typealias Verb = RandomVerb
+
   /// The service and the model differ.
   struct Violation: Error, CustomStringConvertible {
     let description: String
-  }
-
-  /// Named for acts, except for what visitors, workers and operators do.
-  enum Verb: String, CaseIterable, Sendable {
-    case send = "sendFriendRequest"
-    case accept = "acceptFriendRequest"
-    case decline = "declineFriendRequest"
-    case cancelRequest = "cancelFriendRequest"
-    case unfriend = "endFriendship"
-    case block, unblock
-    case create = "createEvent"
-    case edit = "editEvent"
-    case invite = "inviteToEvent"
-    case withdraw = "withdrawInvitation"
-    case answer = "answerInvitation"
-    case cancelEvent, createLink, revokeLink
-    case join = "joinByLink"
-    case approve = "approveGuest"
-    case verify = "verifyEmail"
-    case remind = "remindGuests"
-    case duplicate = "duplicateEvent"
-    case addHost, removeHost, setAnswer, acceptProposal, declineProposal
-    case editProfile = "editMe"
-    case deleteAccount = "deleteMe"
-    case markRead = "markNotificationsRead"
-    case choose = "setNotificationPreferences"
-    case archive, visit, revisit, eraseVisit, confirm, merge, deliver
-
-    /// The relative frequency of the verb.
-    fileprivate var weight: Int {
-      switch self {
-      case .answer: 22
-      case .send, .accept, .visit: 12
-      case .revisit: 9
-      case .approve, .createLink, .addHost, .setAnswer: 8
-      case .create, .edit, .unblock: 9
-      case .invite: 8
-      case .withdraw, .markRead, .join, .eraseVisit, .acceptProposal: 5
-      case .editProfile, .deleteAccount: 4
-      case .decline, .cancelRequest, .removeHost, .remind: 6
-      // Often enough that the queued notices of one subject fit into one step of fan-out.
-      case .deliver, .confirm, .merge: 12
-      case .unfriend, .block, .cancelEvent, .archive, .choose, .revokeLink, .duplicate: 3
-      case .verify, .declineProposal: 2
-      }
-    }
-
-    /// Whether the verb may change the view of any event for any user.
-    fileprivate var isFarReaching: Bool {
-      [.block, .unblock, .editProfile, .deleteAccount, .archive, .merge].contains(self)
-    }
   }
 
   /// A thing that the path of an act names.
@@ -107,7 +58,7 @@ struct ModelWorld {
 
   /// - Throws: ``Violation``, with all steps that led to it.
   mutating func run(steps: Int) async throws {
-    let verbs = Verb.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
+    let verbs = Verb.all { $0.alone }
     for _ in 0..<steps {
       let verb = verbs[roll(0..<verbs.count)]
       let event = try await perform(verb)
@@ -168,6 +119,8 @@ struct ModelWorld {
     case .choose: try await choose()
     case .archive: try await archive()
     case .deliver: try await deliver()
+    // Only a history has them.
+    case .writeBio, .putPicture, .removePicture, .purge: break
     }
     return nil
   }
@@ -180,7 +133,7 @@ struct ModelWorld {
   mutating func call(
     _ verb: Verb, by person: Int, of things: Thing..., body: Members? = nil, headers: [(String, String)] = []
   ) async throws -> APIResponse {
-    let act = try Act.named(verb.rawValue)
+    let act = try Act.named(verb.act)
     let (method, path) = (act.method, try act.path(things.map(ids).reduce(into: [:]) { $0.merge($1) { $1 } }))
     let body = body.map(json)
     let response = try await phones[person].send(method, path, body, headers: headers)
