@@ -22,6 +22,18 @@ CREATE INDEX idempotency_keys_of_user ON idempotency_keys (user_id);
 CREATE INDEX idempotency_keys_of_event ON idempotency_keys (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 
+-- Ids of friend requests and events that are gone with an account, without end. Clients make such ids. If one were free
+-- again, another user who knows it could tell that the account is gone, and has not blocked them.
+CREATE TABLE spent_ids (
+  id uuid,
+  kind text CONSTRAINT spent_id_kind CHECK (kind IN ('event', 'friend-request')),
+  -- The sender of a friend request to the account that is gone. No reference: it would lock another user's row.
+  owner_id uuid,
+  PRIMARY KEY (id, kind)
+);
+CREATE INDEX spent_ids_of_owner ON spent_ids (owner_id) WHERE owner_id IS NOT NULL;
+
 -- down
 
+DROP TABLE spent_ids;
 DROP TABLE idempotency_keys;

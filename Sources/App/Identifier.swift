@@ -84,6 +84,54 @@ struct NewID<Thing>: Sendable {
   }
 }
 
+/// The ids of things that are gone with an account. They stay taken. Otherwise a request with an id of the client's own
+/// could tell whether someone has deleted the account, or has blocked the caller.
+enum SpentID {
+  enum Kind: String, SQLValue {
+    case event
+    case friendRequest = "friend-request"
+  }
+
+  /// A query of the spent id, with the account that had made it, unless that is gone as well.
+  static func finding<Thing>(_ id: Identifier<Thing>, _ kind: Kind) -> SQL {
+    "SELECT owner_id FROM spent_ids WHERE id = \(id) AND kind = \(kind)"
+  }
+
+  /// - Throws: ``AppError/idTaken`` for a spent id; ``AppError/userNotFound`` for one of the user's own, as if the other
+  ///   user had blocked them.
+  static func check<Thing>(
+    _ id: Identifier<Thing>, _ kind: Kind, by user: User.ID, in database: some Querying
+  ) async throws {
+    guard let row = try await database.first(finding(id, kind)) else { return }
+    throw try (row["owner_id"] as User.ID?) == user ? AppError.userNotFound : .idTaken
+  }
+
+  /// A statement that deletes events.
+  ///
+  /// - Parameter condition: on `events AS e`.
+  static func deletingEvents(where condition: SQL) -> SQL {
+    """
+    WITH gone AS (
+      DELETE FROM events AS e WHERE \(condition) RETURNING e.id
+    )
+    INSERT INTO spent_ids (id, kind) SELECT id, \(Kind.event) FROM gone ON CONFLICT DO NOTHING
+    """
+  }
+
+  /// A statement to run before an account is deleted, with its friend requests.
+  static func spendingRequests(of user: User.ID) -> SQL {
+    """
+    WITH forgotten AS (
+      UPDATE spent_ids SET owner_id = NULL WHERE owner_id = \(user)
+    )
+    INSERT INTO spent_ids (id, kind, owner_id)
+    SELECT id, \(Kind.friendRequest), nullif(sender_id, \(user)) FROM friend_requests
+    WHERE sender_id = \(user) OR receiver_id = \(user)
+    ON CONFLICT DO NOTHING
+    """
+  }
+}
+
 extension AppError {
   /// The same whatever has the id, so that it does not reveal what.
   static let idTaken = AppError(.conflict, "id-taken", "Something else has this id. Make a new one.")

@@ -157,7 +157,7 @@ public struct Event: Sendable {
   /// Creates an event and invites friends to it, all or none.
   ///
   /// - Returns: false if the user has created an event with this id before. Nothing happens then.
-  /// - Throws: ``AppError/idTaken`` if another event has the id.
+  /// - Throws: ``AppError/idTaken`` if another event has the id, or had it.
   static func create(
     _ id: NewID<Event>, _ plan: Plan, _ offsets: Offsets, inviting guests: [User.ID], by creator: User.ID,
     in change: Change
@@ -188,7 +188,12 @@ public struct Event: Sendable {
       """
     if id.isGiven {
       // A request with the same id may run at this moment. The insert waits for it at the primary key.
-      while try await change.rows("\(insertion) ON CONFLICT (id) DO NOTHING").affected == 0 {
+      while true {
+        let results = try await change.pipeline(
+          "\(insertion) ON CONFLICT (id) DO NOTHING", SpentID.finding(id.value, .event))
+        // The error also rolls the event back.
+        guard results[1].isEmpty else { throw AppError.idTaken }
+        if results[0].affected == 1 { break }
         if try await isCreated(id.value, by: creator, in: change) { return false }
       }
     } else {
@@ -205,7 +210,10 @@ public struct Event: Sendable {
   /// - Returns: false if there is no such event.
   /// - Throws: ``AppError/idTaken`` if it is not the user's.
   static func isCreated(_ id: ID, by creator: User.ID, in database: some Querying) async throws -> Bool {
-    guard let row = try await database.first("SELECT creator_id FROM events WHERE id = \(id)") else { return false }
+    guard let row = try await database.first("SELECT creator_id FROM events WHERE id = \(id)") else {
+      try await SpentID.check(id, .event, by: creator, in: database)
+      return false
+    }
     guard try (row["creator_id"] as User.ID?) == creator else { throw AppError.idTaken }
     return true
   }

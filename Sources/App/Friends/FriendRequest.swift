@@ -135,7 +135,8 @@ extension FriendRequest {
     case alreadyPending(FriendRequest)
     /// The sender has sent it before, with the same id. It may be closed by now.
     case alreadySent(FriendRequest)
-    /// The receiver had also sent a request, so the two are now friends.
+    /// The receiver had also sent a request, so the two are now friends. This is the receiver's request, or the sender's
+    /// own if it has an id of the client's.
     case accepted(FriendRequest)
   }
 
@@ -157,11 +158,14 @@ extension FriendRequest {
   /// The request that a user has sent with an id that the user's client has made, open or closed.
   ///
   /// - Throws: ``AppError/idTaken`` if it is not the user's; ``AppError/userNotFound`` if the user does not see the
-  ///   receiver.
+  ///   receiver, whose account may be gone.
   static func sent(_ id: ID, by sender: User.ID, in database: some Querying) async throws -> FriendRequest? {
     let row = try await database.first(
       "SELECT \(columns), \(User.visible("r.receiver_id", to: sender)) AS is_visible FROM \(source) WHERE r.id = \(id)")
-    guard let row else { return nil }
+    guard let row else {
+      try await SpentID.check(id, .friendRequest, by: sender, in: database)
+      return nil
+    }
     let request = try FriendRequest(row: row)
     guard request.sender.id == sender else { throw AppError.idTaken }
     guard try row["is_visible"] else { throw AppError.userNotFound }
@@ -231,8 +235,24 @@ extension FriendRequest {
       let accepted = try await befriend(pendingID, in: change)
       change.notify(accepted.sender.id, about: .friendAccepted(by: accepted.receiver))
       change.notify(accepted.receiver.id, about: .friendAccepted(by: accepted.sender))
-      return .accepted(accepted)
+      return .accepted(
+        id.isGiven ? try await insertAccepted(id.value, from: sender, to: receiver, in: change) : accepted)
     }
+  }
+
+  /// Inserts a request that has met one in the opposite direction. The client may have named its id already, and must
+  /// learn that it is too late to cancel it.
+  private static func insertAccepted(
+    _ id: ID, from sender: User.ID, to receiver: User.ID, in change: Change
+  ) async throws -> FriendRequest {
+    try change.write(
+      """
+      INSERT INTO friend_requests (id, sender_id, receiver_id, status, closed_at)
+      VALUES (\(id), \(sender), \(receiver), 'accepted', now())
+      ON CONFLICT (id) DO NOTHING
+      """)
+    guard let inserted = try await sent(id, by: sender, in: change) else { throw AppError.idTaken }
+    return inserted
   }
 
   /// Moves the filtered requests of a user who has proven an address, or has linked an identity, to their receivers'

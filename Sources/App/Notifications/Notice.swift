@@ -91,6 +91,17 @@ enum Notice: Sendable {
 }
 
 extension Notice {
+  /// The subject of notices about a user or a session: their id as a UUID of version 8. Clients make ids of events, of
+  /// version 7, and an event with the id of a user must not share that user's line.
+  static func subject<Thing>(_ id: Identifier<Thing>) -> UUID {
+    var bytes = id.rawValue.uuid
+    bytes.6 = bytes.6 & 0x0f | 0x80
+    return UUID(uuid: bytes)
+  }
+
+  /// The same in SQL.
+  static func subject(_ id: SQL) -> SQL { "overlay(\(id)::text PLACING '8' FROM 15 FOR 1)::uuid" }
+
   /// The `cause` of a notice about new rules of a time zone.
   static let zoneRules = "zone-rules"
 
@@ -149,11 +160,11 @@ extension Notice {
     switch self {
     case .friendRequest(let id, let sender):
       Stored(
-        .friendRequest, about: sender.id.rawValue, naming: sender.id,
+        .friendRequest, about: Self.subject(sender.id), naming: sender.id,
         [("userId", sender.id), ("requestId", id), ("actor", sender.displayName)])
     case .friendAccepted(let person):
       Stored(
-        .friendAccepted, about: person.id.rawValue, naming: person.id,
+        .friendAccepted, about: Self.subject(person.id), naming: person.id,
         [("userId", person.id), ("actor", person.displayName)])
     case .eventInvited(let event, let title, let host):
       Stored(
@@ -206,10 +217,10 @@ extension Notice {
       Stored(
         .answerReminder, event, title, naming: host.id, ids: [("userId", host.id)], [("actor", host.displayName)])
     case .sessionRevoked(let session):
-      Stored(.sessionRevoked, about: session.rawValue, [("sessionId", session)])
+      Stored(.sessionRevoked, about: Self.subject(session), [("sessionId", session)])
     case .accountClaimed(let user, let left):
       Stored(
-        .accountClaimed, about: user.rawValue,
+        .accountClaimed, about: Self.subject(user),
         [("friends", left.friends), ("events", left.events), ("links", left.links)])
     }
   }

@@ -79,11 +79,12 @@ extension User {
     change.erase(deletingDeliveries(of: id))
     // Events that no one else sees.
     change.erase(
-      """
-      DELETE FROM events AS e
-      WHERE e.id = ANY(\(events)) AND (e.creator_id = \(id) OR e.creator_id IS NULL)
-        AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
-      """)
+      SpentID.deletingEvents(
+        where: """
+          e.id = ANY(\(events)) AND (e.creator_id = \(id) OR e.creator_id IS NULL)
+            AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
+          """))
+    change.erase(SpentID.spendingRequests(of: id))
     // This also deletes the picture, devices, muted types, friendships, requests, blocks and stamps.
     change.erase("DELETE FROM users WHERE id = \(id)")
   }
@@ -114,15 +115,18 @@ extension User {
       UNION ALL
       SELECT event_id FROM invitations WHERE user_id = \(id)
       UNION ALL
-      SELECT id FROM sessions WHERE user_id = \(id)
-      UNION ALL
       SELECT event_id FROM host_offers WHERE user_id = \(id)
       UNION ALL
-      SELECT \(id)
-      UNION ALL
-      SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
-      UNION ALL
-      SELECT receiver_id FROM friend_requests WHERE sender_id = \(id)
+      SELECT \(Notice.subject("about.id"))
+      FROM (
+        SELECT \(id) AS id
+        UNION ALL
+        SELECT id FROM sessions WHERE user_id = \(id)
+        UNION ALL
+        SELECT sender_id FROM friend_requests WHERE receiver_id = \(id)
+        UNION ALL
+        SELECT receiver_id FROM friend_requests WHERE sender_id = \(id)
+      ) AS about
     )
     """
   }

@@ -87,11 +87,11 @@ extension Visitor {
 
   /// Deletes events without any host or guest.
   private static func deletingAbandoned(_ events: [Event.ID]) -> SQL {
-    """
-    DELETE FROM events AS e
-    WHERE e.id = ANY(\(events)) AND e.creator_id IS NULL
-      AND NOT EXISTS (SELECT FROM event_hosts AS h WHERE h.event_id = e.id)
-      AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
-    """
+    SpentID.deletingEvents(
+      where: """
+        e.id = ANY(\(events)) AND e.creator_id IS NULL
+          AND NOT EXISTS (SELECT FROM event_hosts AS h WHERE h.event_id = e.id)
+          AND NOT EXISTS (SELECT FROM event_guests AS g WHERE g.event_id = e.id)
+        """)
   }
 }

@@ -84,7 +84,8 @@ extension PreviewWorld {
       // Both have asked, and both are notified.
       let banner = InboxItem.friends(theirs.sender, id: InboxItem.ID(id.rawValue), now)
       lists.notifications?.insert(banner, at: 0)
-      return try .json(lists.surroundings?.closed.last)
+      let shown = draft.id ?? theirs.id
+      return try .json(lists.surroundings?.closed.last { $0.id == shown })
     }
     if let mine { return try .json(mine) }
     return try .json(lists.sentFriendRequests?.first, status: 201)

@@ -20,7 +20,11 @@ extension Lists {
   /// If the person has asked already, the two become friends immediately.
   mutating func sendRequest(to person: Person, id: FriendRequest.ID, at time: Date) {
     if let request = friendRequests?.first(where: { $0.sender.id == person.id }) {
-      return acceptRequest(request.id, at: time)
+      acceptRequest(request.id, at: time)
+      guard let profile else { return }
+      surroundings?.closed.append(
+        FriendRequest(id: id, sender: profile.person, receiver: person, status: .accepted, createdAt: time))
+      return
     }
     guard let profile, let sent = sentFriendRequests,
       friends?.contains(where: { $0.id == person.id }) != true,

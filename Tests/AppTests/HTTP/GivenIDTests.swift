@@ -241,7 +241,9 @@ import Testing
 
   // MARK: Friend requests
 
-  @Test func `a request that meets another one does not use its id`() async throws {
+  @Test func `a request that meets the caller's own has that one's id, and one that meets the other's keeps its id`()
+    async throws
+  {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
       func ask(_ one: Phone, _ other: Phone, _ id: String) async throws -> APIResponse {
@@ -254,15 +256,112 @@ import Testing
       #expect(pending.status == 200 && pending.json["id"].string == one)
       #expect(try await ana.send("GET", "friend-requests/\(two)").status == 404)
       let crossing = try await ask(ben, ana, three)
-      #expect(crossing.status == 200 && crossing.json["id"].string == one)
+      #expect(crossing.status == 200 && crossing.json["id"].string == three)
       #expect(crossing.json["status"].string == "accepted")
-      // Ana's request is still there; that of Ben never was.
-      let again = try await ask(ana, ben, one)
-      #expect(again.status == 200 && again.json["status"].string == "accepted")
-      #expect(try await ask(ben, ana, three).problem == "already-friends")
-      #expect(try await app.value("SELECT count(*) FROM friend_requests") == 1)
+      #expect(crossing.json["sender"]["id"].string == ben.id && crossing.json["receiver"]["id"].string == ana.id)
+      // Both requests are there, and neither can be taken back.
+      for (phone, other, id) in [(ana, ben, one), (ben, ana, three)] {
+        let again = try await ask(phone, other, id)
+        #expect(again.status == 200 && again.json["id"].string == id && again.json["status"].string == "accepted")
+        #expect(try await phone.get("friend-requests/\(id)") == again.json)
+        #expect(try await phone.send("DELETE", "friend-requests/\(id)").problem == "friend-request-closed")
+      }
+      #expect(try await ask(ben, ana, Self.newID()).problem == "already-friends")
+      #expect(try await app.value("SELECT count(*) FROM friend_requests") == 2)
+      #expect(try await app.value("SELECT count(*) FROM friendships") == 1)
       #expect(
         try await app.takeNotifications().map(\.type) == ["friend-request", "friend-accepted", "friend-accepted"])
+    }
+  }
+
+  @Test func `of two requests with ids that cross at once, one meets the other`() async throws {
+    try await TestApp.run(["MUSTER_RATE_LIMITS": "off"], queuesWrites: false) { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      for _ in 1...10 {
+        let ids = [Self.newID(), Self.newID()]
+        let statuses = try await app.race(6) { index in
+          let (sender, receiver) = index % 2 == 0 ? (ana, ben) : (ben, ana)
+          return try await sender.send(
+            "POST", "friend-requests", #"{"id": "\#(ids[index % 2])", "receiverId": "\#(receiver.id)"}"#)
+        }
+        #expect(statuses == [201: 1, 200: 5])
+        for (phone, id) in zip([ana, ben], ids) {
+          #expect(try await phone.get("friend-requests/\(id)")["status"].string == "accepted")
+        }
+        try await app.takeNotifications()
+        try await ana.unfriend(ben)
+      }
+    }
+  }
+
+  // MARK: What an id tells
+
+  /// Things of two users who have vanished for Ana: one has deleted the account, the other one has blocked her.
+  @Test func `an id does not tell whether its maker's account is gone`() async throws {
+    try await TestApp.run { app in
+      let (ana, emre) = try await app.friends("ana", "emre")
+      var ids: [[String]] = []
+      for name in ["ben", "cleo"] {
+        let other = try await app.signUp(name)
+        var known = [try await other.sendFriendRequest(to: ana)]
+        try await ana.decline(known[0])
+        known.append(try await ana.sendFriendRequest(to: other))
+        try await other.accept(known[1])
+        let event = try await other.createEvent("Picnic", inviting: [ana])["id"].string ?? ""
+        _ = try await other.send("DELETE", "events/\(event)/invitations/\(ana.id)")
+        known.append(event)
+        ids.append(known)
+        if name == "ben" { try await other.deleteAccount() } else { try await other.block(ana) }
+      }
+      try await app.takeNotifications()
+      /// The calls that name the id, with their outcome.
+      func probe(_ id: String) async throws -> [String] {
+        let event = #""title": "Trap", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC""#
+        let original = try await ana.createEvent()["id"].string ?? ""
+        var outcomes: [String] = []
+        for (method, path, body) in [
+          ("POST", "friend-requests", #"{"id": "\#(id)", "receiverId": "\#(emre.id)"}"#),
+          ("POST", "friend-requests", #"{"id": "\#(id)", "receiverId": "\#(User.ID.new())"}"#),
+          ("POST", "events", #"{"id": "\#(id)", \#(event)}"#),
+          ("POST", "events/\(original)/duplicate", #"{"id": "\#(id)", "startTime": "2030-05-01T18:00:00Z"}"#),
+          ("POST", "events/\(Event.ID.new())/duplicate", #"{"id": "\#(id)", "startTime": "2030-05-01T18:00:00Z"}"#),
+          ("GET", "friend-requests/\(id)", nil), ("DELETE", "friend-requests/\(id)", nil),
+          ("POST", "friend-requests/\(id)/accept", nil), ("GET", "events/\(id)", nil), ("DELETE", "events/\(id)", nil),
+        ] as [(String, String, String?)] {
+          let response = try await ana.send(method, path, body)
+          outcomes.append("\(method) \(response.status) \(response.problem ?? "")")
+        }
+        return outcomes
+      }
+      for (gone, blocked) in zip(ids[0], ids[1]) {
+        let outcomes = try await probe(gone)
+        #expect(try await probe(blocked) == outcomes)
+        #expect(outcomes.contains { $0.hasSuffix("id-taken") || $0.hasSuffix("user-not-found") })
+      }
+      #expect(try await app.value("SELECT count(*) FROM spent_ids") == 3)
+      #expect(try await app.value("SELECT count(*) FROM spent_ids WHERE owner_id = \(ana.userID)") == 1)
+      try await ana.deleteAccount()
+      #expect(try await app.value("SELECT count(*) FROM spent_ids WHERE owner_id = \(ana.userID)") == 0)
+      try await app.takeNotifications()
+    }
+  }
+
+  @Test func `an event with the id of a user does not share the line of that user's notices`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = try await app.friends("ana", "ben")
+      let (cleo, dev) = (try await app.signUp("cleo"), try await app.signUp("dev"))
+      try await cleo.sendFriendRequest(to: dev)
+      let trap = try await ana.send(
+        "POST", "events",
+        #"""
+        {"id": "\#(cleo.id)", "title": "Trap", "startTime": "2030-05-01T18:00:00Z", "timeZone": "UTC",
+         "inviteeIds": ["\#(ben.id)"]}
+        """#)
+      #expect(trap.status == 201, "\(trap.body)")
+      #expect(try await app.value("SELECT count(DISTINCT subject_id) FROM notification_queue") == 2)
+      // Both still reach their recipients, and go with the account.
+      try await cleo.deleteAccount()
+      #expect(try await app.takeNotifications().map(\.type) == ["event-invited"])
     }
   }
 

@@ -20,7 +20,7 @@ import Testing
       #expect(received.token == "bens")
       #expect(received.push.type == "friend-request")
       #expect(received.push.recipient == ben.id)
-      #expect(received.push.subject == ana.id)
+      #expect(received.push.subject == Notice.subject(ana.userID).uuidString.lowercased())
       #expect(received.payload["requestId"].string == request)
       #expect(received.payload["message"].string == "Ana wants to be friends.")
       // The id is the same in the inbox.

@@ -19,6 +19,7 @@ import Testing
     "visitor_news": "is about events",
     "mail_attempts": "counts mails by MACs of their addresses, kept for a day",
     "mail_optouts": "has MACs of addresses, and no account",
+    "spent_ids": "has ids of friend requests and events that are gone with another account",
     "spent_forms": "has ids of visitors who are gone, kept for a day",
   ]
 

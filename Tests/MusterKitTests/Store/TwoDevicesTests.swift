@@ -56,6 +56,29 @@ import Testing
     }
   }
 
+  @Test func `a request that meets the other user's is cancelled too late, and the user learns why`() async throws {
+    let shared = try await MusterServer.shared.value
+    let (ana, ben) = (
+      try await TestUser.register("ana", at: shared.url), try await TestUser.register("ben", at: shared.url)
+    )
+    let phone = try await Phone(of: ana, at: shared)
+    try await phone.catchUp()
+    phone.proxy.isOffline = true
+    let request = FriendRequest.ID()
+    try await phone.store.perform(.sendRequest(to: try await ben.person, id: request))
+    try await phone.store.perform(.cancelRequest(request))
+    try await ben.client.friends.requests.send(to: ana.id)
+    phone.proxy.isOffline = false
+    try await phone.catchUp()
+    let refused = try #require(phone.store.outbox.refusals.first)
+    #expect(phone.store.outbox.refusals.count == 1 && refused.write == .cancelRequest(request))
+    guard case .refused(let problem) = refused.reason else { throw Unexpected("\(refused.reason)") }
+    #expect(problem.type == .friendRequestClosed)
+    #expect(phone.store.friends.items.map(\.id) == [ben.id])
+    try await phone.expectTruth()
+    await phone.end()
+  }
+
   @Test func `crossing edits of an event leave the later version on both phones, and a refusal on one`() async throws {
     let shared = try await MusterServer.shared.value
     let ana = try await TestUser.register("ana", at: shared.url)
