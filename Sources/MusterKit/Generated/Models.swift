@@ -372,7 +372,7 @@ public struct FoundUser: Codable, Sendable, Hashable, Identifiable {
   public var pictureUrl: URL?
   /// The relationship to the caller.
   public var friendship: Friendship
-  /// The number of friends in common.
+  /// The number of friends in common, among 1,000 of the user's friends.
   public var mutualFriendCount: Int
 
   public init(

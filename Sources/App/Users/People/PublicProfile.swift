@@ -17,24 +17,28 @@ struct Relationship: Sendable {
   ///
   /// A filtered request is there for its sender only: it waits apart until the receiver looks for it.
   ///
-  /// - Parameter user: an expression for an id, such as the column of an alias.
-  static func columns(of user: SQL, to reader: User.ID) -> SQL {
-    """
-    CASE
-      WHEN EXISTS (\(friends(with: reader, and: user))) THEN 'friends'
-      ELSE coalesce(
-        (\(pendingRequest(direction(for: reader), between: reader, and: user))),
-        'none')
-    END AS friendship,
-    (
-      -- A filter, not a join: so the reader's friends are read once for all users, however many there are.
-      SELECT count(*) FILTER (
-        WHERE theirs.friend_id IN (SELECT mine.friend_id FROM friends AS mine WHERE mine.user_id = \(reader))
-      )
-      FROM friends AS theirs
-      WHERE theirs.user_id = \(user) AND theirs.user_id <> \(reader)
-    ) AS mutual_friend_count
-    """
+  /// - Parameters:
+  ///   - user: an expression for an id, such as the column of an alias.
+  ///   - most: how many of the user's friends are compared with the reader's; nil for all.
+  static func columns(of user: SQL, to reader: User.ID, comparing most: Int? = nil) -> SQL {
+    let limit: SQL = most.map { "LIMIT \(unescaped: "\($0)")" } ?? ""
+    return """
+      CASE
+        WHEN EXISTS (\(friends(with: reader, and: user))) THEN 'friends'
+        ELSE coalesce(
+          (\(pendingRequest(direction(for: reader), between: reader, and: user))),
+          'none')
+      END AS friendship,
+      (
+        -- A filter, not a join: so the reader's friends are read once for all users, however many there are.
+        SELECT count(*) FILTER (
+          WHERE theirs.friend_id IN (SELECT mine.friend_id FROM friends AS mine WHERE mine.user_id = \(reader))
+        )
+        FROM (
+          SELECT f.friend_id FROM friends AS f WHERE f.user_id = \(user) AND f.user_id <> \(reader) \(limit)
+        ) AS theirs
+      ) AS mutual_friend_count
+      """
   }
 
   init(row: Row) throws {

@@ -58,6 +58,24 @@ extension Phone {
     }
   }
 
+  @Test func `of a person with thousands of friends, a search compares one thousand, and the profile all`() async throws
+  {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      _ = try await app.crowd(FoundUser.friendsCompared + 100, around: ana)
+      try await app.database.execute(
+        """
+        INSERT INTO friendships (user_a, user_b)
+        SELECT least(friend_id, \(ben.userID)), greatest(friend_id, \(ben.userID))
+        FROM friends WHERE user_id = \(ana.userID)
+        """)
+      for path in ["users?query=ben", "users?ids=\(ben.id)"] {
+        #expect(try await ana.get(path)["items"][0]["mutualFriendCount"].int == FoundUser.friendsCompared)
+      }
+      #expect(try await ana.get("users/\(ben.id)")["mutualFriendCount"].int == FoundUser.friendsCompared + 100)
+    }
+  }
+
   @Test func `each person comes with the friendship and the number of friends in common, as in their profile`()
     async throws
   {
