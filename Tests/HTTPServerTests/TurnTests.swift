@@ -37,7 +37,7 @@ import Testing
     #expect(after { $0.responseBegins() }.states == [.beginning, .client(1), .given("first"), begun, begun, .over])
   }
 
-  @Test func `at the end, only the task that waits must be told`() {
+  @Test func `at the end, only the task that waits must be resumed`() {
     let (states, waiters) = after { $0.ends() }
     #expect(states == Self.states.map { _ in .over })
     #expect(waiters == [nil, 1, nil, nil, nil, nil])

@@ -69,7 +69,7 @@ enum Turn<Waiter, Given> {
     }
   }
 
-  /// - Returns: the task that must be told that no request follows. A task that works finds out when it asks.
+  /// - Returns: the task that waits, for which no request follows. A task that works finds out when it asks.
   mutating func ends() -> Waiter? {
     defer { self = .over }
     if case .client(let waiter) = self { return waiter }

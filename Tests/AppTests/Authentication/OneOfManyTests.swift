@@ -3,7 +3,7 @@ import Testing
 
 @testable import App
 
-/// What may be done once is done once, by one of many requests at the same time.
+/// Of many requests at the same time, one does a thing that may be done once.
 @Suite struct OneOfManyTests {
   struct Race: Sendable, CustomTestStringConvertible {
     fileprivate typealias Send = @Sendable (_ index: Int) async throws -> APIResponse

@@ -5,7 +5,7 @@ import Testing
 
 @testable import App
 
-/// What holds for Apple's and for Google's push service.
+/// Claims about both Apple's and Google's push service.
 @Suite struct ProviderPushTests {
   enum Provider: CaseIterable {
     case apple, google

@@ -1,5 +1,5 @@
-/// What random users do: one at a time, compared with ``Model``, and many at once, in a ``History``. Named for acts, except
-/// for what visitors, workers and operators do.
+/// The verbs of random users: one at a time, compared with ``Model``, and many at once, in a ``History``. Named for acts,
+/// except for what visitors, workers and operators do.
 enum RandomVerb: String, CaseIterable, Sendable {
   case send = "sendFriendRequest"
   case accept = "acceptFriendRequest"
