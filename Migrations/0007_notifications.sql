@@ -119,6 +119,8 @@ CREATE TABLE devices (
     CONSTRAINT only_phones_localize CHECK (NOT localizes OR platform IN ('ios', 'android')),
   -- When the last badge-only pushes were sent, up to three. They limit the next one.
   badges_sent_at timestamptz[] NOT NULL DEFAULT '{}',
+  -- When the last pushes that wake the app were sent, up to two. They limit the next one.
+  woken_at timestamptz[] NOT NULL DEFAULT '{}',
   -- Signs a webhook's deliveries, sealed with a key that the database does not have. The previous one stays valid for a
   -- while.
   sealed_secret bytea,

@@ -258,7 +258,7 @@ extension Export.Section {
       name: "devices", table: "devices", owners: ["user_id"],
       values: ["id", "session_id", "platform", "token", "environment", "topic", "name", "localizes"],
       times: ["created_at", "registered_at"],
-      withheld: ["badges_sent_at", "sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
+      withheld: ["badges_sent_at", "woken_at", "sealed_secret", "sealed_previous_secret", "previous_secret_until"]),
     Self(
       name: "mailTokens", table: "mail_tokens", owners: ["user_id"], values: ["purpose", "email"],
       times: ["expires_at"], withheld: ["id", "kid", "email_key"]),

@@ -29,8 +29,10 @@ SELECT q.id,
   CASE WHEN q.type = $5 THEN
   extract(epoch FROM d.badges_sent_at[cardinality(d.badges_sent_at) - $6]
     + interval '1 hour' - now())::float8
-END
-FROM unnest($7, $8) AS mine (id, lease)
+END, coalesce(q.type <> $7 AND d.platform IN ('ios', 'android')
+  AND coalesce(d.woken_at[cardinality(d.woken_at)] <= now() - make_interval(secs => $8), true)
+  AND coalesce(d.woken_at[cardinality(d.woken_at) - $9] <= now() - interval '1 hour', true), false)
+FROM unnest($10, $11) AS mine (id, lease)
 JOIN deliveries AS q ON q.id = mine.id AND q.lease = mine.lease
 LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
 LEFT JOIN sessions AS s ON s.id = d.session_id AND num_nonnulls(s.ended_at) = 0

@@ -90,6 +90,9 @@ struct APNsSender: PushSender {
             $0.member("alert") { $0.object { alert(text, &$0) } }
             if let badge = push.badge { $0.member("badge", badge) }
             $0.member("category", push.type)
+            // Apple forbids a background push to show anything, and may drop it. Here, only the moment is at its
+            // discretion, and the alert arrives in any case.
+            if push.wakesApp { $0.member("content-available", 1) }
             $0.member("interruption-level", push.interruptionLevel)
             // A notification extension of the app may change the push before it is shown.
             $0.member("mutable-content", 1)

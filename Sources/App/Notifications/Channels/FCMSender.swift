@@ -34,12 +34,43 @@ struct FCMSender: PushSender {
   }
 
   func send(_ push: Push, to device: Device) async throws {
+    let request = request(try Self.body(push, to: device).buffer)
+    let response = try await token.send(request, scheme: "Bearer", by: client, within: deadline) { $0.status == 401 }
+    if response.status != 200 { throw Self.failure(response) }
+    // If it fails, the notification has arrived all the same, and must not be sent again.
+    if push.wakesApp { _ = try? await wake(device) }
+  }
+
+  /// Sends a message without anything to show. For one that Android shows itself, the app does not run.
+  private func wake(_ device: Device) async throws -> OutgoingResponse {
+    var json = JSONWriter()
+    json.object {
+      $0.member("message") {
+        $0.object {
+          $0.member("token", device.token)
+          $0.member("data") { $0.object { $0.member("type", "changed") } }
+          $0.member("android") {
+            $0.object {
+              // Google counts messages of high priority that show nothing, and then lowers their priority.
+              $0.member("priority", "NORMAL")
+              $0.member("ttl", "3600s")
+              $0.member("collapse_key", "changed")
+            }
+          }
+        }
+      }
+    }
+    return try await token.send(request(json.buffer), scheme: "Bearer", by: client, within: deadline) {
+      $0.status == 401
+    }
+  }
+
+  private func request(_ body: ByteBuffer) -> HTTPClientRequest {
     var request = HTTPClientRequest(url: "\(settings.url)/v1/projects/\(settings.project)/messages:send")
     request.method = .POST
     request.headers = ["content-type": "application/json"]
-    request.body = .bytes(try Self.body(push, to: device).buffer)
-    let response = try await token.send(request, scheme: "Bearer", by: client, within: deadline) { $0.status == 401 }
-    if response.status != 200 { throw Self.failure(response) }
+    request.body = .bytes(body)
+    return request
   }
 
   private static func body(_ push: Push, to device: Device) throws -> JSONWriter {

@@ -15,6 +15,8 @@ public struct Push: Sendable {
   public let createdAt: Timestamp
   /// The number of unread notifications when the push is sent; nil unless it is for an iPhone.
   public var badge: Int?
+  /// Whether the push also lets the phone's app run for a moment, so that it can validate its lists.
+  public var wakesApp = false
   /// The trace of the request that caused the notification.
   var trace: Trace?
 

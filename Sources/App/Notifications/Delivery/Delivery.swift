@@ -30,6 +30,7 @@ enum Delivery {
       let device = target.device
       var push = try Push(row)
       push.badge = target.badge
+      push.wakesApp = target.wakesApp
       let recipient: User.ID = try row.fields[1]
       return .send(
         Dispatcher.Send(
@@ -69,6 +70,8 @@ enum Delivery {
     let badge: Int?
     /// In seconds.
     let pause: Double?
+    let mayWakeApp: Bool
+    var wakesApp = false
   }
 
   /// A badge does not count further.
@@ -80,6 +83,28 @@ enum Delivery {
   /// - Returns: what to send to, by row; nil if the device must no longer get the notification. Rows that are no longer
   ///   leased are missing.
   private static func recheck(
+    _ rows: [LeasedRow], in database: Database
+  ) async throws -> [Int64: Result<Target?, any Error>] {
+    var targets = try await reread(rows, in: database)
+    // The first row of each phone that may be woken.
+    var due: [Device.ID: Int64] = [:]
+    for (id, target) in targets {
+      guard case .success(let target?) = target, target.mayWakeApp else { continue }
+      due[target.device.id] = min(due[target.device.id] ?? id, id)
+    }
+    guard !due.isEmpty else { return targets }
+    let woken = try await noteWake(on: due.keys, in: database)
+    // Once more, because the write took its time.
+    targets = try await reread(rows, in: database)
+    for device in woken {
+      guard let id = due[device], case .success(var target?) = targets[id] else { continue }
+      target.wakesApp = true
+      targets[id] = .success(target)
+    }
+    return targets
+  }
+
+  private static func reread(
     _ rows: [LeasedRow], in database: Database
   ) async throws -> [Int64: Result<Target?, any Error>] {
     let found = try await database.pipeline(
@@ -110,7 +135,7 @@ enum Delivery {
             LIMIT \(highestBadge)
           ) AS unread
         ) END,
-        \(badgePause)
+        \(badgePause), coalesce(\(mayWakeApp), false)
       FROM \(queue.rows(of: rows.map(\.lease)))
       LEFT JOIN devices AS d ON d.id = q.device_id AND d.user_id = q.recipient_id
       LEFT JOIN sessions AS s ON s.id = d.session_id AND \(Session.isOpen("s"))
@@ -119,7 +144,13 @@ enum Delivery {
       uniqueKeysWithValues: try found.map { row -> (Int64, Result<Target?, any Error>) in
         let (id, isWanted): (Int64, Bool) = (try row[0], try row[1])
         guard isWanted else { return (id, .success(nil)) }
-        return (id, Result { Target(device: try Device(row: row, from: 2), badge: try row[11], pause: try row[12]) })
+        return (
+          id,
+          Result {
+            Target(
+              device: try Device(row: row, from: 2), badge: try row[11], pause: try row[12], mayWakeApp: try row[13])
+          }
+        )
       })
   }
 }
