@@ -157,7 +157,7 @@ import MusterKit
     case .no(.archived): "The event is over."
     case .no(.pending): "A host must approve you first."
     case .no(.closed): "It is too late to answer. A host can still set your answer."
-    case .no(.noRoom): "There is no room for so many."
+    case .no(.noRoom): "There is no room for that many people."
     case .no(.noPlusOnes): "Guests bring no one."
     case .no(.tooManyPlusOnes(let maximum)): "You can bring \(maximum)."
     }

@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `a newer answer from elsewhere stays, and the user is told`() async throws {
+  @Test func `a newer answer from elsewhere stays, and the user learns of it`() async throws {
     try await run { plans, event in
       #expect(try await plans("feed").contains("Picnic"))
       plans.proxy.isOffline = true
