@@ -22,6 +22,10 @@ import Testing
     var falseClaims: [String] = []
     /// Writes that were lost, or that happened twice.
     var wrongWrites: [String] = []
+    /// Newer states that a write has replaced.
+    var overwritten: [String] = []
+    /// The replaced values that were judged.
+    var replacements = 0
     var writes: [String: Int] = [:]
     var refusals: [String: Int] = [:]
     var faults: [String: Int] = [:]
@@ -41,6 +45,8 @@ import Testing
       sum.undecided += more.undecided
       sum.falseClaims += more.falseClaims
       sum.wrongWrites += more.wrongWrites
+      sum.overwritten += more.overwritten
+      sum.replacements += more.replacements
       sum.writes.merge(more.writes) { $0 + $1 }
       sum.refusals.merge(more.refusals) { $0 + $1 }
       sum.faults.merge(more.faults) { $0 + $1 }
@@ -66,8 +72,6 @@ import Testing
   private var random: SeededRandom
   private var number = 0
   private var ledger = WriteLedger()
-  /// Seconds that have passed for the service in addition to the test's own.
-  private let passed = Guarded<TimeInterval>(0)
 
   var phones: [Phone] { members.flatMap(\.phones) }
   var people: [Person] { members.map { Person(id: $0.user.id, username: $0.user.username, displayName: "") } }
@@ -78,6 +82,7 @@ import Testing
     self.seed = seed
     random = SeededRandom(seed: seed)
     calm = try await HTTPFaultProxy(inFrontOf: server.port)
+    try await StateHistory.keep(on: server)
     var members: [Member] = []
     for (index, name) in ["ana", "ben", "cleo"].enumerated() {
       let user = try await TestUser.register(name, at: calm.url)
@@ -85,10 +90,9 @@ import Testing
       for place in 0..<2 {
         let number = seed &* 100 &+ UInt64(index * 2 + place)
         let isFirst = index + place == 0
-        let passed = passed
         phones.append(
           try await Phone(of: user, at: server, seed: number, retries: .hasty) {
-            ShiftedTime(inner: isFirst ? wrap($0) : $0, passed: passed)
+            isFirst ? wrap($0) : $0
           })
       }
       members.append(Member(user: user, oracle: Oracle(client: user.client), phones: phones))
@@ -155,19 +159,35 @@ import Testing
         try breakFile(of: id, on: phone)
       }
       if Int.random(in: 0..<3, using: &random) == 0 { try breakCopy(on: phone) }
+      try ageAttempts(on: phone)
       try phone.relaunch()
     }
     _ = try await server.quiet()
     try await server.forgetKeys()
-    let shift = passed.withLock { passed -> TimeInterval in
-      passed += 60 * 3600
-      return passed
-    }
-    // As if the phones' own clocks had run on.
-    let headers = ["content-type": "application/json", "date": ServiceClock.text(Date().addingTimeInterval(shift))]
-    let response = TransportResponse(status: 200, headers: headers)
-    for phone in phones { phone.client.cache.caller.sender.serviceClock.read(response, of: Outcome(response)) }
+    let _: Int = try await server.value(
+      """
+      WITH aged AS (
+        UPDATE invitations SET answered_at = answered_at - interval '\(unescaped: "\(Int(Self.weekend))") seconds'
+        WHERE answered_at IS NOT NULL RETURNING 1
+      )
+      SELECT count(*) FROM aged
+      """)
     tally.weekends += 1
+  }
+
+  /// Seconds.
+  private static let weekend: TimeInterval = 60 * 3600
+
+  /// Moves all attempts to send a write into the past, as if a weekend had passed since.
+  private func ageAttempts(on phone: Phone) throws {
+    let folder = phone.store.folder.file("outbox")
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+      let file = folder.appending(path: name)
+      let json = try? JSONSerialization.jsonObject(with: try Data(contentsOf: file))
+      guard var record = json as? [String: Any], let time = record["attemptedAt"] as? Double else { continue }
+      record["attemptedAt"] = time - Self.weekend
+      try JSONSerialization.data(withJSONObject: record).write(to: file)
+    }
   }
 
   /// Damages the file of a write that is not sent.
@@ -241,6 +261,9 @@ import Testing
       } while cursor != nil
     }
     tally.wrongWrites += ledger.findings(created: created).map { "seed \(seed): \($0)" }
+    let history = try await StateHistory.entries(of: server)
+    tally.overwritten += ledger.overwritten(in: history).map { "seed \(seed): \($0)" }
+    tally.replacements += history.count(where: ledger.knows)
   }
 
   /// The faults of a network: one exchange in five, and most streams.
@@ -281,11 +304,15 @@ import Testing
 
   private func write(on phone: Phone) async throws {
     number += 1
+    // What a user sees is what is loaded.
+    await phone.store.load()
     guard let write = phone.store.randomWrite(number, people, using: &random) else { return }
+    let replaced = write.replacements(in: phone.store)
     do {
-      ledger.take(try await phone.store.perform(write), on: phone.name)
+      ledger.take(try await phone.store.perform(write), on: phone.name, replacing: replaced)
       tally.writes[write.name, default: 0] += 1
     } catch StoreError.disk(let reason) {
+      ledger.note(replaced, on: phone.name, by: nil)
       #expect(phone.isFull.withLock { $0 }, "\(phone.name): \(write) \(reason)")
       tally.writesWithoutRoom += 1
     } catch let error as StoreError {

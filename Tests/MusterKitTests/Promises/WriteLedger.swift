@@ -1,3 +1,5 @@
+import Foundation
+
 @testable import MusterKit
 
 /// The writes that phones have taken, and what became of them: each is carried out, or a refusal says that it may not
@@ -9,13 +11,41 @@ struct WriteLedger: Sendable {
     let phone: String
   }
 
+  /// A value of the service, such as the title of an event.
+  struct State: Codable, Hashable, Sendable {
+    let field: String
+    let object: String
+  }
+
+  /// What a write sets, and what its phone showed before.
+  struct Replacement: Sendable {
+    let state: State
+    let new: String
+    let seen: String?
+    var isJudged = true
+    var phone = ""
+    /// Nil if the phone did not take the write.
+    var id: OutboxRecord.ID?
+  }
+
   private var taken: [String: Entry] = [:]
   private var refused: [OutboxRecord.ID: RefusedWrite.Reason] = [:]
   /// The keys of requests that the service has carried out.
   private var carriedOut: Set<String> = []
+  /// In the order of the writes.
+  private var replacements: [State: [Replacement]] = [:]
 
-  mutating func take(_ pending: PendingWrite, on phone: String) {
+  mutating func take(_ pending: PendingWrite, on phone: String, replacing replaced: [Replacement]) {
     taken[pending.key.rawValue] = Entry(id: pending.id, write: pending.write, phone: phone)
+    note(replaced, on: phone, by: pending.id)
+  }
+
+  /// Notes what a write wants to set. Nil for one that the phone does not take.
+  mutating func note(_ replaced: [Replacement], on phone: String, by id: OutboxRecord.ID?) {
+    for var replacement in replaced {
+      (replacement.phone, replacement.id) = (phone, id)
+      replacements[replacement.state, default: []].append(replacement)
+    }
   }
 
   mutating func refuse(_ refusal: RefusedWrite) { refused[refusal.id] = refusal.reason }
@@ -25,6 +55,40 @@ struct WriteLedger: Sendable {
       guard let key = exchange.key, let status = exchange.status, (200..<300).contains(status) else { continue }
       carriedOut.insert(key)
     }
+  }
+
+  /// Whether a change is of a value that one of these writes sets.
+  func knows(_ entry: StateHistory.Entry) -> Bool { replacements[entry.state] != nil }
+
+  /// The values that a write has replaced although its user had seen an older one.
+  func overwritten(in history: [StateHistory.Entry]) -> [String] {
+    history.compactMap { entry in
+      let writes = replacements[entry.state] ?? []
+      // Guests who want to go may have to wait. Other changes are not by these writes, such as a place that became free.
+      let causes = writes.indices.filter {
+        writes[$0].new == entry.new || (writes[$0].new == "going" && entry.new == "waitlisted")
+      }
+      let isRight = causes.contains { !writes[$0].isJudged || hasSeen(entry.old, before: $0, in: writes) }
+      guard !causes.isEmpty, !isRight else { return nil }
+      let seen = causes.map { "\(writes[$0].phone) saw \(writes[$0].seen ?? "nothing")" }
+      return "\(entry.state): \(entry.new ?? "nothing") replaced \(entry.old ?? "nothing"), but \(seen)"
+    }
+  }
+
+  /// Whether a user has seen a value, or expected one that the service has made this of. Writes that were refused show
+  /// until then, and what was there before them counts.
+  private func hasSeen(_ value: String?, before place: Int, in writes: [Replacement]) -> Bool {
+    let write = writes[place]
+    if write.seen == value { return true }
+    // A place became free.
+    if write.seen == "waitlisted", value == "going", write.new != "maybe" { return true }
+    let earlier = writes.indices.prefix(place).last {
+      writes[$0].phone == write.phone && writes[$0].new == write.seen
+    }
+    guard let earlier else { return false }
+    if write.seen == "going", value == "waitlisted" { return true }
+    let isRefused = writes[earlier].id.map { refused[$0] != nil } ?? true
+    return isRefused && hasSeen(value, before: earlier, in: writes)
   }
 
   /// The faults that are left once all phones have caught up.
