@@ -144,13 +144,16 @@ class Program:
         return self.process.pid
 
     def _spawn(self):
-        command = list(self.command)
+        # A library is not for the commands that lead to the program: its files would be root's.
+        late = {name: value for name, value in self.environment.items() if name.startswith(("LD_", "FAKETIME"))}
+        command = [*(["env", *(f"{name}={value}" for name, value in late.items())] if late else []), *self.command]
+        early = {name: value for name, value in self.environment.items() if name not in late}
         if self.user and os.geteuid() == 0:
             command = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *command]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self.machine.command(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, cwd=self.machine.folder, env={**ENVIRONMENT, **self.environment})
+                start_new_session=True, cwd=self.machine.folder, env={**ENVIRONMENT, **early})
 
     def start(self):
         with self.lock:
