@@ -92,7 +92,7 @@ def migration_beside_reader(lab):
     reader, psql = lab.psql(), lab.psql()
     before = versions[place - 1].split("_")[0]
     pid = reader.value("BEGIN; SELECT pg_backend_pid(); SELECT count(*) FROM devices")
-    migrate = lab.start("migrate", "down", "--to", before)
+    migrate = lab.start("migrate", "down", "--to", before, "--yes", "--while-connected")
     responses = []
     end = time.monotonic() + 9
     try:

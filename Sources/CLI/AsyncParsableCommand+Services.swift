@@ -33,10 +33,13 @@ extension AsyncParsableCommand {
     fflush(nil)
     _exit(EXIT_SUCCESS)
   }
+}
 
-  /// Checks the schema. The service never migrates. It does not run on an older schema. It runs on a newer one, so that
-  /// a deploy can migrate first, unless a migration is breaking.
-  func checkSchema(of url: String, logger: Logger) async throws {
+/// Whether a process may run on the database's schema.
+enum SchemaCheck {
+  /// The service never migrates. It does not run on an older schema. It runs on a newer one, so that a deploy can
+  /// migrate first, unless a migration is breaking.
+  static func run(of url: String, logger: Logger) async throws {
     let all = try await Resources.migrator(url: url).status()
     func names(_ matching: (Migrator.Status) -> Bool) -> String {
       all.filter(matching).map(\.name).joined(separator: ", ")
@@ -55,6 +58,62 @@ extension AsyncParsableCommand {
     if !ahead.isEmpty {
       logger.warning("the database is ahead of this release", metadata: ["migrations": "\(ahead)"])
     }
+  }
+}
+
+/// Makes a check of the database once it is available, for a process that started while it was not.
+struct LateCheck: Service {
+  let logger: Logger
+  let check: @Sendable () async throws -> Void
+
+  /// - Throws: what the check throws; the process then ends.
+  func run() async throws {
+    try await cancelWhenGracefulShutdown { try await wait() }
+    try? await gracefulShutdown()
+  }
+
+  /// Returns when the schema is checked, or the task is cancelled.
+  func wait() async throws {
+    while !Task.isCancelled {
+      do {
+        return try await check()
+      } catch let error as PostgresError where error.isOutage {
+        logger.warning("the database is unavailable: waiting for it", metadata: ["error": "\(error)"])
+      }
+      // Throws only on cancellation, which ends the loop.
+      try? await Task.sleep(for: .seconds(1))
+    }
+  }
+}
+
+extension PostgresError {
+  /// Whether waiting may help. A server that refuses the login is not away: libpq has only its text.
+  var isOutage: Bool {
+    isUnavailable
+      && !["authentication failed", "does not exist", "pg_hba.conf", "permission denied"].contains {
+        description.contains($0)
+      }
+  }
+}
+
+/// Whether the refresh tokens of open sessions can be verified.
+enum KeyCheck {
+  /// A process with other keys would tell every client that its session has ended.
+  ///
+  /// - Throws: ``Failure`` if none of the keys is that of an open session.
+  static func run(_ configuration: MusterConfiguration, logger: Logger) async throws {
+    let sessions = try await Session.countByKey(at: configuration.databaseURL)
+    let lost = sessions.filter { !configuration.refreshTokenKeys.kids.contains($0.key) }
+    guard !lost.isEmpty else { return }
+    let names = lost.keys.sorted().joined(separator: ", ")
+    guard lost.count < sessions.count else {
+      throw Failure(
+        "MUSTER_REFRESH_TOKEN_KEYS has none of the keys of the open sessions (\(names)): all users would be logged out. "
+          + "If the keys are lost, run `muster sessions end --all` first")
+    }
+    logger.warning(
+      "MUSTER_REFRESH_TOKEN_KEYS lacks keys of open sessions: their users must log in again",
+      metadata: ["keys": "\(names)", "sessions": .stringConvertible(lost.values.reduce(0, +))])
   }
 }
 

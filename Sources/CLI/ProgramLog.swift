@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Logging
+import Synchronization
 
 /// Sends all logs to stderr: as readable text on a terminal, otherwise as JSON lines.
 enum ProgramLog {
@@ -16,8 +17,11 @@ enum ProgramLog {
 
   /// Sets up all loggers, including those of libraries. Call it once, before anything logs.
   static func bootstrap() {
+    let repetitions = Repetitions()
     LoggingSystem.bootstrap { _ in
-      isTerminal ? StreamLogHandler.standardError(label: process) as any LogHandler : JSONLogHandler(process: process)
+      let handler =
+        isTerminal ? StreamLogHandler.standardError(label: process) as any LogHandler : JSONLogHandler(process: process)
+      return SteadyLogHandler(handler: handler, repetitions: repetitions)
     }
   }
 
@@ -30,6 +34,67 @@ enum ProgramLog {
 
 func makeLogger() -> Logger {
   Logger(label: ProgramLog.process)
+}
+
+/// Warnings and errors that were logged lately, by their text: an outage of another service must not fill the disk.
+private final class Repetitions: Sendable {
+  private static let interval = Duration.seconds(10)
+  /// The texts are written in the source, so there are few.
+  private static let limit = 1000
+
+  private let known = Mutex<[String: (logged: ContinuousClock.Instant, held: Int)]>([:])
+
+  /// - Returns: the number of lines that this one stands for; nil if it is held back.
+  func count(_ text: String, at now: ContinuousClock.Instant = .now) -> Int? {
+    known.withLock { known in
+      if let line = known[text], now < line.logged + Self.interval {
+        known[text]?.held += 1
+        return nil
+      }
+      let held = known[text]?.held ?? 0
+      if known.count >= Self.limit { known = [:] }
+      known[text] = (now, 0)
+      return held + 1
+    }
+  }
+}
+
+/// Writes a warning or an error at most once in ten seconds, with the number of equal ones since the last line. Lines
+/// about requests have limits of their own, and are looked up by their ids.
+private struct SteadyLogHandler: LogHandler {
+  private var handler: any LogHandler
+  private let repetitions: Repetitions
+
+  init(handler: any LogHandler, repetitions: Repetitions) {
+    (self.handler, self.repetitions) = (handler, repetitions)
+  }
+
+  var metadata: Logger.Metadata {
+    get { handler.metadata }
+    set { handler.metadata = newValue }
+  }
+
+  var logLevel: Logger.Level {
+    get { handler.logLevel }
+    set { handler.logLevel = newValue }
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { handler[metadataKey: key] }
+    set { handler[metadataKey: key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    guard event.level >= .warning, event.level < .critical, handler[metadataKey: "request"] == nil else {
+      return handler.log(event: event)
+    }
+    guard let count = repetitions.count("\(event.message)") else { return }
+    var event = event
+    if count > 1 {
+      event.metadata = (event.metadata ?? [:]).merging(["repeated": .stringConvertible(count)]) { $1 }
+    }
+    handler.log(event: event)
+  }
 }
 
 /// Writes one JSON object per line: `time`, `level`, `process`, `message` and the metadata. Numbers are JSON numbers.

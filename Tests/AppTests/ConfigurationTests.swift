@@ -192,6 +192,17 @@ import Yams
     }
   }
 
+  @Test func `two variables must not have the same key, under any id`() async throws {
+    let names = ["MUSTER_ACCESS_TOKEN_KEYS", "MUSTER_REFRESH_TOKEN_KEYS", "MUSTER_ADDRESS_KEYS"]
+    let shared = "c2hhcmVkIHNlY3JldCBvZiBtb3JlIHRoYW4gMzIgYnl0ZXM="
+    for (one, other) in [(0, 1), (1, 2), (0, 2)] {
+      let said = try await problem([
+        names[one]: "a:\(shared)", names[other]: "\(SigningKeys.generate()),b:\(shared)",
+      ])
+      #expect(said.contains(names[one]) && said.contains(names[other]) && !said.contains(shared), "\(said)")
+    }
+  }
+
   @Test func `the published keys are for development only, under any id and among any other keys`()
     async throws
   {

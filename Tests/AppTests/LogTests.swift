@@ -51,6 +51,52 @@ import Testing
     }
   }
 
+  @Test func `the lines of logins and refreshes name the user and the session, also of failed ones`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.takeMails()
+      let process = try await ServiceProcess(of: app, ["MUSTER_LOG_REQUESTS": "all"])
+      defer { process.program.signal(SIGKILL) }
+      func line(of response: APIResponse) async throws -> JSON {
+        let id = try #require(response.header("X-Request-Id"))
+        try await process.program.waitForOutput(id)
+        return try #require(try process.program.logLines().first { $0["request"].string == id })
+      }
+      let wrong = try await line(
+        of: try await process.app.send("POST", "auth/login", body: #"{"login": "ana", "password": "not-hers-at-all"}"#))
+      #expect(wrong["problem"].string == "wrong-credentials")
+      #expect(wrong["user"].string == ana.id && wrong["session"] == .null)
+      let unknown = try await line(
+        of: try await process.app.send("POST", "auth/login", body: #"{"login": "zoe", "password": "not-hers-at-all"}"#))
+      #expect(unknown["user"] == .null)
+      let refreshed = try await process.app.send(
+        "POST", "auth/refresh", body: #"{"refreshToken": "\#(ana.refreshToken)"}"#)
+      let good = try await line(of: refreshed)
+      #expect(good["status"] == .number("200") && good["user"].string == ana.id)
+      #expect(good["session"].string == (try ana.session.description))
+    }
+  }
+
+  @Test func `an untrusted proxy is counted, and warned of once`() async throws {
+    try await TestApp.run { app in
+      for (trusted, count) in [("", 1), ("127.0.0.1", 0)] {
+        let process = try await ServiceProcess(of: app, ["MUSTER_TRUSTED_PROXIES": trusted])
+        defer { process.program.signal(SIGKILL) }
+        for _ in 1...3 {
+          let response = try await process.app.send(
+            "GET", "/health/live", headers: [("X-Forwarded-For", "203.0.113.7")])
+          #expect(response.status == 200)
+        }
+        process.program.signal(SIGTERM)
+        _ = try await process.program.exitStatus()
+        let warnings = try process.program.logLines().filter {
+          $0["message"].string?.contains("MUSTER_TRUSTED_PROXIES") == true
+        }
+        #expect(warnings.count == count, "\(trusted)")
+      }
+    }
+  }
+
   @Test func `during a database outage a few lines stand for many requests, and one reports the end`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")

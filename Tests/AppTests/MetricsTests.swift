@@ -88,7 +88,11 @@ import TestSupport
     try await TestApp.run { app in
       try await app.gatherReaders(2)
       try await app.enqueue(rounds: 0..<1, to: 2)
-      try await app.database.execute("UPDATE deliveries SET due_at = now() + interval '1 hour', attempts = 3")
+      try await app.database.execute(
+        """
+        UPDATE deliveries
+        SET due_at = now() + interval '1 hour', attempts = 3, created_at = now() - interval '30 minutes'
+        """)
       try await app.enqueue(subjects: 3, to: 1)
       try await app.database.execute(
         "UPDATE deliveries SET type = 'event-invited', attempts = 9, died_at = now() WHERE attempts = 0")
@@ -98,8 +102,9 @@ import TestSupport
       let scrape = try await Scrape(try await metricsAddress(of: program))
       #expect(scrape.value("muster_queue_rows", ["type": "test", "state": "waiting"]) == 2)
       #expect(scrape.value("muster_queue_rows", ["type": "event-invited", "state": "dead"]) == 3)
-      // Nothing is due.
+      // Nothing is due, and two rows are not delivered: only their age shows an outage of a provider.
       #expect(scrape.value("muster_queue_oldest_seconds") == 0)
+      #expect((1800..<2400).contains(scrape.value("muster_queue_undelivered_seconds", ["channel": "log"]) ?? 0))
       program.signal(SIGTERM)
       #expect(try await program.exitStatus() == 0)
       try await app.forgetDeliveries()

@@ -53,6 +53,15 @@ struct Credentials: Sendable {
 }
 
 extension User {
+  /// The account of an operator's caller, by username.
+  ///
+  /// - Throws: ``AppError/userNotFound``.
+  static func named(_ username: String, in database: some Querying) async throws -> ID {
+    let user: ID? = try await database.value("SELECT id FROM users WHERE username_key = ascii_folded(\(username))")
+    guard let user else { throw AppError.userNotFound }
+    return user
+  }
+
   /// Makes sure, until the change ends, that the account still has the password that was just verified. A password
   /// change ends all sessions, and must not miss one that starts with the old password.
   ///

@@ -116,7 +116,10 @@ public struct MusterConfiguration: Sendable {
       // If two processes had different URLs, one stamp would stand for two contents.
       throw Problem("\(table.publicURL.name) is not set: it must be \(Self.publicURLForm)")
     }
-    if program == .serve || program == .worker { try refusePublishedKeys() }
+    if program == .serve || program == .worker {
+      try refusePublishedKeys()
+      try refuseSharedKeys()
+    }
   }
 
   /// Whether anyone who has read the source can sign this service's tokens.
@@ -126,12 +129,26 @@ public struct MusterConfiguration: Sendable {
 
   /// - Throws: ``Problem`` if the configuration ``hasPublishedKeys``.
   public func refusePublishedKeys() throws(Problem) {
-    for (keys, variable) in [
-      (accessTokenKeys, table.accessTokenKeys), (refreshTokenKeys, table.refreshTokenKeys),
-      (addressKeys, table.addressKeys),
-    ] where keys.arePublished {
+    for (keys, variable) in namedKeys where keys.arePublished {
       throw Problem("\(variable.name) has the published key of `muster dev`: run `muster keys` for a secret one")
     }
+  }
+
+  /// With a key that has two uses, one kind of token could be passed off as another.
+  private func refuseSharedKeys() throws(Problem) {
+    let uses = namedKeys
+    for (place, (keys, variable)) in uses.enumerated() {
+      for (earlier, other) in uses[..<place] where earlier.shares(keys) {
+        throw Problem("\(variable.name) has a key of \(other.name): run `muster keys` for one of its own")
+      }
+    }
+  }
+
+  private var namedKeys: [(keys: SigningKeys, variable: Variable)] {
+    [
+      (accessTokenKeys, table.accessTokenKeys), (refreshTokenKeys, table.refreshTokenKeys),
+      (addressKeys, table.addressKeys),
+    ]
   }
 
   /// The database configuration of this process.

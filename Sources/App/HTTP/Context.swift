@@ -43,6 +43,13 @@ struct Context: Sendable {
     admission.state.withLock { $0.caller = caller }
   }
 
+  /// The user and the session that a request without an access token turned out to be about, for its log line.
+  var subject: (user: User.ID?, session: Session.ID?) { admission.state.withLock { $0.subject } }
+
+  func concerns(_ user: User.ID?, _ session: Session.ID? = nil) {
+    admission.state.withLock { $0.subject = (user ?? $0.subject.user, session ?? $0.subject.session) }
+  }
+
   /// The rate limit that this request counted against.
   var rateLimit: RateLimit.State? { admission.state.withLock { $0.rateLimit } }
 
@@ -83,7 +90,13 @@ struct Context: Sendable {
 
 /// The facts about a request that middleware finds.
 private final class Admission: Sendable {
-  let state = Mutex((caller: AccessTokens.Caller?.none, rateLimit: RateLimit.State?.none))
+  struct State {
+    var caller: AccessTokens.Caller?
+    var subject: (user: User.ID?, session: Session.ID?) = (nil, nil)
+    var rateLimit: RateLimit.State?
+  }
+
+  let state = Mutex(State())
 }
 
 extension AppError {

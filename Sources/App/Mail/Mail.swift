@@ -24,6 +24,21 @@ enum Mail: Sendable {
   /// The prefix of all mail types.
   static let prefix = "mail-"
 
+  /// A mail without a token, about a change of an account.
+  private enum Information: String, CaseIterable {
+    case passwordChanged = "password-changed"
+    case emailChanged = "email-changed"
+    case identityLinked = "identity-linked"
+    case identityUnlinked = "identity-unlinked"
+
+    var type: String { prefix + rawValue }
+  }
+
+  /// The types of all rows of `mails`.
+  static let types =
+    [MailToken.Purpose.verifyEmail, .resetPassword, .signInCode].map { prefix + $0.rawValue }
+    + Information.allCases.map(\.type) + VisitorMail.Kind.allCases.map(\.type)
+
   /// Queues the mail, with names and address as the change leaves them.
   var enqueueing: SQL {
     switch self {
@@ -41,17 +56,17 @@ enum Mail: Sendable {
       JOIN users AS u ON u.id = t.user_id
       WHERE t.id = \(id)
       """
-    case .passwordChanged(let user): Self.informing("password-changed", user)
-    case .identityLinked(let user): Self.informing("identity-linked", user)
-    case .identityUnlinked(let user): Self.informing("identity-unlinked", user)
+    case .passwordChanged(let user): Self.informing(.passwordChanged, user)
+    case .identityLinked(let user): Self.informing(.identityLinked, user)
+    case .identityUnlinked(let user): Self.informing(.identityUnlinked, user)
     case .visitorConfirm(let id, _): VisitorMail.asking(id)
     case .visitors(let kind, let event, let only, let fields):
       VisitorMail.announcing(kind, of: event, only: only, fields: fields)
-    case .emailChanged(let user, let old, nil): Self.informing("email-changed", user, to: "\(old)")
+    case .emailChanged(let user, let old, nil): Self.informing(.emailChanged, user, to: "\(old)")
     case .unprovenEmailChanged(let user, let old, _):
       """
       INSERT INTO mails (type, user_id, payload)
-      SELECT \(Self.prefix + "email-changed"), u.id,
+      SELECT \(Information.emailChanged.type), u.id,
         jsonb_build_object(
           'to', \(old), 'username', u.username, 'displayName', u.display_name, 'isProven', false)
       FROM users AS u
@@ -60,7 +75,7 @@ enum Mail: Sendable {
     case .emailChanged(let user, _, let undo?):
       """
       INSERT INTO mails (type, user_id, mail_token_id, payload)
-      SELECT \(Self.prefix + "email-changed"), u.id, t.id,
+      SELECT \(Information.emailChanged.type), u.id, t.id,
         jsonb_build_object(
           'to', t.email, 'username', u.username, 'displayName', u.display_name, 'kid', t.kid, 'purpose', t.purpose)
       FROM mail_tokens AS t
@@ -71,14 +86,14 @@ enum Mail: Sendable {
   }
 
   /// Only a proven address gets mails that inform: the reader of another one may have nothing to do with the account.
-  private static func informing(_ type: String, _ user: User.ID) -> SQL {
-    informing(type, user, to: "CASE WHEN u.email_verified_at IS NOT NULL THEN u.email END")
+  private static func informing(_ information: Information, _ user: User.ID) -> SQL {
+    informing(information, user, to: "CASE WHEN u.email_verified_at IS NOT NULL THEN u.email END")
   }
 
-  private static func informing(_ type: String, _ user: User.ID, to address: SQL) -> SQL {
+  private static func informing(_ information: Information, _ user: User.ID, to address: SQL) -> SQL {
     """
     INSERT INTO mails (type, user_id, payload)
-    SELECT \(prefix + type), u.id,
+    SELECT \(information.type), u.id,
       jsonb_build_object('to', \(address), 'username', u.username, 'displayName', u.display_name)
     FROM users AS u
     WHERE u.id = \(user) AND \(address) IS NOT NULL

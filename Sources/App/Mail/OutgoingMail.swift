@@ -36,7 +36,9 @@ public struct OutgoingMail: Sendable {
 
 extension OutgoingMail {
   static let queue = LeaseQueue(
-    table: "mails", chain: nil, columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace, q.visitor_id")
+    table: "mails", chain: nil,
+    columns: "q.mail_id, q.type, q.mail_token_id, q.payload, q.trace, q.visitor_id, q.user_id", typePlace: 1,
+    userPlace: 6)
 
   /// Seconds after which a mail that still fails becomes a dead letter: a week.
   private static let patience = 7 * 86_400
@@ -58,7 +60,11 @@ extension OutgoingMail {
       return Dictionary(
         uniqueKeysWithValues: rows.compactMap { row in
           reread[row.id].map { reread in
-            if case .over = reread.expiry { return (row.id, .withdrawn) }
+            switch reread.expiry {
+            case .none, .at: break
+            case .unforwarded: return (row.id, .withdrawn)
+            case .over: return (row.id, Content.hasExpired(row) ? .refused(expired) : .withdrawn)
+            }
             guard let visitor = readers[row.id] else {
               return (row.id, verdict(on: row, reread, optOuts, mailer, keys))
             }
@@ -92,10 +98,15 @@ extension OutgoingMail {
     /// The mail has no token.
     case none
     case at(Timestamp)
-    /// The token was used, replaced or deleted, or has expired, or Apple's relay does not forward to the reader: the
-    /// mail is useless.
+    /// The token was used, replaced or deleted, or has expired: the mail is useless.
     case over
+    /// Apple's relay does not forward to the reader.
+    case unforwarded
   }
+
+  /// No one chose this end of a mail, so it becomes a dead letter.
+  private static let expired = DeliveryFailure(
+    description: "the token expired before the mail was sent", remedy: .none)
 
   /// Rows that are no longer leased are missing.
   private static func reread(_ rows: [LeasedRow], in database: Database) async throws -> [Int64: Reread] {
@@ -115,7 +126,7 @@ extension OutgoingMail {
     return Dictionary(
       uniqueKeysWithValues: try found.map { row in
         let (id, hasNoToken, time): (Int64, Bool, Timestamp?) = (try row[0], try row[1], try row[2])
-        let expiry: Expiry = try row[3] ? .over : hasNoToken ? .none : time.map { .at($0) } ?? .over
+        let expiry: Expiry = try row[3] ? .unforwarded : hasNoToken ? .none : time.map { .at($0) } ?? .over
         return (id, Reread(expiry: expiry, unprovenAddress: try row[4]))
       })
   }
@@ -201,6 +212,12 @@ extension OutgoingMail {
       let stored: String? = try row.fields[4]
       trace = stored.flatMap { Trace(stored: $0) }
       payload = try JSONDecoder().decode(Payload.self, from: Data(document.text.utf8))
+    }
+
+    /// Whether the time of the mail's token has passed, although nothing was wrong with it.
+    static func hasExpired(_ row: LeasedRow) -> Bool {
+      guard let content = try? Content(row), let purpose = content.payload.purpose else { return false }
+      return content.createdAt.adding(seconds: purpose.lifetime) <= .now()
     }
 
     /// The mail, with the text of its token.

@@ -29,6 +29,8 @@ public final class MetricsRegistry: MetricsFactory {
     "muster_delivery_duration_seconds": "How long delivery attempts took, by channel.",
     "muster_mails_admitted_total": "Mails to unproven addresses that the gate admitted.",
     "muster_mails_held_total": "Mails that the gate held back, by limit.",
+    "muster_untrusted_proxy_requests_total":
+      "Requests with X-Forwarded-For from a sender that is not a trusted proxy.",
     "postgres_statement_seconds": "How long batches of statements took, including the time in the queue.",
     "postgres_pool_wait_seconds": "How long transactions waited for a connection.",
     "postgres_connections_opened_total": "Database connections opened.",

@@ -116,6 +116,12 @@ private struct MetricsService: Service {
       "muster_queue_oldest_seconds", .gauge,
       "How long ago the oldest due row became due. Read at most every 15 s.")
     text.sample("muster_queue_oldest_seconds", "", stats.oldestDueSeconds ?? 0)
+    text.family(
+      "muster_queue_undelivered_seconds", .gauge,
+      "The age of the oldest row that is not delivered, by channel, also if it waits for a later attempt.")
+    for (channel, age) in stats.oldestUndeliveredSeconds.sorted(by: { $0.key < $1.key }) {
+      text.sample("muster_queue_undelivered_seconds", MetricsText.labels([("channel", channel)]), age)
+    }
   }
 
   /// Every process reports the same number.

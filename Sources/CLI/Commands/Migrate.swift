@@ -21,7 +21,15 @@ struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Apply the pending migrations, and grant the rights of MUSTER_DATABASE_ROLE (the default).")
 
+    @Flag(help: "Print the SQL of the pending migrations, and change nothing.")
+    var dryRun = false
+
     func run() async throws {
+      if dryRun {
+        let pending = try await migrator().pending()
+        for migration in pending { print("-- \(migration.name)\n\(migration.up)") }
+        return print(pending.isEmpty ? "up to date" : "-- \(pending.count) pending; nothing was changed")
+      }
       let logger = makeLogger()
       try await migrator().up(notice: { print("applied \($0)") }, warning: { logger.warning("\($0)") })
       print("up to date")
@@ -63,16 +71,33 @@ struct Migrate: AsyncParsableCommand {
   }
 
   struct Down: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Undo all migrations after a version, newest first.")
+    static let configuration = CommandConfiguration(
+      abstract: "Undo all migrations after a version, newest first. The data in their tables is deleted.")
 
     @Option(help: "The last version to keep, such as 0002; 0000 undoes everything.")
     var to: String
 
+    @Flag(help: "Undo although `serve` or `worker` is connected. Their requests will fail.")
+    var whileConnected = false
+
+    @OptionGroup var confirmation: Confirmation
+
     func run() async throws {
       let logger = makeLogger()
       let configuration = try await MusterConfiguration.loadWithWarnings(for: .tool)
-      try await migrator(configuration).down(
-        to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
+      let migrator = migrator(configuration)
+      let undoing = try await migrator.undoing(to: to)
+      guard !undoing.migrations.isEmpty else { return print("nothing to undo") }
+      if let programs = undoing.programs, !whileConnected {
+        throw Failure("programs are connected: \(programs): stop them first, or use --while-connected")
+      }
+      for loss in undoing.losses {
+        print("deletes \(loss.rows == 1 ? "1 row" : "\(loss.rows) rows") of \(loss.name)")
+      }
+      try confirmation.ask(
+        "This undoes \(undoing.migrations.count == 1 ? "1 migration" : "\(undoing.migrations.count) migrations")"
+          + " and cannot be taken back.")
+      try await migrator.down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
       // Undone data may appear in any user's lists.
       try await withDatabase("muster migrate", configuration) { database in
         guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }

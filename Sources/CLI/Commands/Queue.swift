@@ -27,6 +27,9 @@ struct Queue: AsyncParsableCommand {
             "due \(counts.due)  waiting \(counts.waiting)  in flight \(counts.inFlight)  dead \(counts.dead)")
         }
         if let age = stats.oldestDueSeconds { print("oldest due: \(Int(age)) s ago") }
+        for (channel, age) in stats.oldestUndeliveredSeconds.sorted(by: { $0.key < $1.key }) {
+          print("oldest undelivered for \(channel): \(Int(age)) s old")
+        }
         if stats.isEstimate { print("estimated from samples because a queue has many rows") }
       }
     }
@@ -39,8 +42,11 @@ struct Queue: AsyncParsableCommand {
     @Flag(help: "List dead letters, latest first.")
     var dead = false
 
-    @Option(help: "List only rows of this type, such as event-updated or mail-verify-email.")
+    @Option(help: "List only rows of this type, such as event-updated or mail-verify-email.", transform: knownType)
     var type: String?
+
+    @Option(help: "List only rows for the user with this username.")
+    var user: String?
 
     @Option(help: "The maximum number of rows.")
     var limit = 100
@@ -54,7 +60,8 @@ struct Queue: AsyncParsableCommand {
 
     func run() async throws {
       try await withDatabase("muster queue") { database in
-        let rows = try await QueueRow.list(dead: dead, ofType: type, atMost: limit, in: database)
+        let rows = try await QueueRow.list(
+          dead: dead, ofType: type, forUserNamed: user, atMost: limit, in: database)
         if json { return try rows.printJSON() }
         for row in rows {
           let recipient = row.recipient.map { "for \($0)  " } ?? ""
@@ -67,7 +74,8 @@ struct Queue: AsyncParsableCommand {
   }
 
   struct Retry: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Make dead letters due now.")
+    static let configuration = CommandConfiguration(
+      abstract: "Make dead letters due now, and with --all also the rows that wait for a later attempt.")
 
     @Argument(
       help: "The names of the dead letters, as shown by `list --dead`, such as deliveries/17.",
@@ -77,10 +85,10 @@ struct Queue: AsyncParsableCommand {
       })
     var ids: [QueueRow.ID] = []
 
-    @Flag(help: "Retry all dead letters.")
+    @Flag(help: "Retry all dead letters, and all rows that wait after a failure: the outage is over.")
     var all = false
 
-    @Option(help: "With --all: retry only dead letters of this type.")
+    @Option(help: "With --all: retry only rows of this type.", transform: knownType)
     var type: String?
 
     func validate() throws {
@@ -90,8 +98,17 @@ struct Queue: AsyncParsableCommand {
 
     func run() async throws {
       try await withDatabase("muster queue") { database in
-        let count = try await DeadLetters.retry(all ? nil : ids, ofType: type, in: database)
-        print("retried \(count)")
+        guard all else {
+          let missing = try await DeadLetters.missing(among: ids, in: database)
+          guard missing.isEmpty else {
+            let names = missing.map(\.description).joined(separator: ", ")
+            throw Failure("nothing was retried, because there is no dead letter \(names)")
+          }
+          return print("retried \(try await DeadLetters.retry(ids, in: database))")
+        }
+        let dead = try await DeadLetters.retry(ofType: type, in: database)
+        let waiting = try await DeadLetters.hurry(ofType: type, in: database)
+        print("retried \(dead + waiting)")
       }
     }
   }
@@ -120,4 +137,12 @@ struct Queue: AsyncParsableCommand {
       }
     }
   }
+}
+
+/// Refuses a type that no row can have: a misspelled one would look like an empty queue.
+private func knownType(_ text: String) throws -> String {
+  guard QueueTable.types.contains(text) else {
+    throw ValidationError("\"\(text)\" is not a type. The types are \(QueueTable.types.joined(separator: ", ")).")
+  }
+  return text
 }

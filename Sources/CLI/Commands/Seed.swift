@@ -22,12 +22,19 @@ struct Seed: AsyncParsableCommand {
         """)
     var reset = false
 
+    @OptionGroup var confirmation: Confirmation
+
     func run() async throws {
       let dependencies = try await Dependencies(
         try await MusterConfiguration.loadWithWarnings(for: .tool), name: "muster seed", logger: makeLogger())
       let logins: DemoSeed.Logins
       do {
-        logins = try await DemoSeed().plant(in: dependencies, resets: reset)
+        let seed = try DemoSeed()
+        if try await seed.meetsOthers(in: dependencies.database) {
+          try confirmation.ask(
+            "This database has users of its own, and the passwords of the demo's users are published.")
+        }
+        logins = try await seed.plant(in: dependencies, resets: reset)
       } catch {
         await dependencies.close()
         throw error

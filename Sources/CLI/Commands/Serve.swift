@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import HTTPServer
 import Logging
+import Postgres
 import ServiceLifecycle
 import UnixSignals
 
@@ -20,20 +21,26 @@ struct Serve: AsyncParsableCommand {
     FileLimit.raise()
     let configuration = try await MusterConfiguration.loadWithWarnings(for: .serve)
     try configuration.refuseMoreConnectionsThanFiles()
-    try await checkSchema(of: configuration.databaseURL, logger: logger)
+    // Without the database, the process listens and is unready. A wrong schema ends it before it listens.
+    var late: [any Service] = []
+    let check = LateCheck(logger: logger) {
+      try await SchemaCheck.run(of: configuration.databaseURL, logger: logger)
+      try await KeyCheck.run(configuration, logger: logger)
+    }
+    do { try await check.check() } catch let error as PostgresError where error.isOutage { late = [check] }
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
     let scheme = dependencies.certificate == nil ? "http" : "https"
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "\(scheme)://\(host):\(port)"])
     }
-    let check = Task { await dependencies.checkPictures() }
-    defer { check.cancel() }
+    let pictures = Task { await dependencies.checkPictures() }
+    defer { pictures.cancel() }
     // Services stop in reverse order, so metrics stay available during the shutdown.
     let metrics = makeMetricsService(dependencies, port: 9464).map { [$0] } ?? []
     let reloading: [any Service] =
       dependencies.certificate.map { [CertificateReloading(certificate: $0, logger: logger)] } ?? []
     try await run(
-      metrics + reloading + [service], drainSeconds: configuration.drainSeconds, zones: dependencies.zones,
+      metrics + reloading + late + [service], drainSeconds: configuration.drainSeconds, zones: dependencies.zones,
       logger: logger)
     await dependencies.close()
     endProcess()

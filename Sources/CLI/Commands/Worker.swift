@@ -21,7 +21,8 @@ struct Worker: AsyncParsableCommand {
     let logger = makeLogger()
     FileLimit.raise()
     let configuration = try await MusterConfiguration.loadWithWarnings(for: .worker)
-    try await checkSchema(of: configuration.databaseURL, logger: logger)
+    try await LateCheck(logger: logger) { try await SchemaCheck.run(of: configuration.databaseURL, logger: logger) }
+      .wait()
     let dependencies = try await Dependencies(configuration, name: "muster worker", logger: logger)
     let mailer = dependencies.webhookMailer
     if mailer == nil { logger.warning("MUSTER_MAIL_WEBHOOK is not set: mails stay in the queue") }

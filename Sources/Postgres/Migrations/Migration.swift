@@ -10,7 +10,8 @@ public struct Migration: Sendable {
   public let version: String
   /// The file name without its extension.
   public let name: String
-  let up: String
+  /// The statements that ``Migrator/up(notice:warning:)`` runs.
+  public let up: String
   let down: String?
   let isTransactional: Bool
   let isBreaking: Bool
@@ -38,6 +39,32 @@ public struct Migration: Sendable {
     up = lines.joined(separator: "\n")
     down = undo
     checksum = Self.fingerprint(text)
+  }
+
+  /// The tables, and columns as `table.column`, whose content the undoing part deletes, in its order.
+  var losses: [Loss] {
+    SQLScript.statements(of: down ?? "").flatMap { statement -> [Loss] in
+      if let drop = statement.firstMatch(of: /(?i)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([\w\s,.]+)$/) {
+        return drop.1.split(separator: ",").compactMap { $0.split(whereSeparator: \.isWhitespace).first }.map {
+          Loss(table: String($0))
+        }
+      }
+      if let wipe = statement.firstMatch(of: /(?i)^\s*(?:DELETE\s+FROM|TRUNCATE(?:\s+TABLE)?)\s+([\w.]+)/) {
+        return [Loss(table: String(wipe.1))]
+      }
+      guard let change = statement.firstMatch(of: /(?i)^\s*ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?([\w.]+)/)
+      else { return [] }
+      return statement.matches(of: /(?i)\bDROP\s+COLUMN\s+(?:IF\s+EXISTS\s+)?(\w+)/).map {
+        Loss(table: String(change.1), column: String($0.1))
+      }
+    }
+  }
+
+  /// A table, or a column of one, that a script deletes.
+  struct Loss: Hashable {
+    let table: String
+    var column: String?
+    var name: String { column.map { "\(table).\($0)" } ?? table }
   }
 
   /// FNV-1a, 64 bits: enough to detect an edit.

@@ -37,6 +37,10 @@ public struct Migrator: Sendable {
   public struct Refusal: Error, CustomStringConvertible {
     /// The reason, in English.
     public let description: String
+
+    static func edited(_ name: String) -> Refusal {
+      Refusal(description: "migration \(name) was edited after it was applied: add a new migration instead")
+    }
   }
 
   private let url: String
@@ -143,7 +147,56 @@ public struct Migrator: Sendable {
     }
   }
 
-  /// Undoes the migrations applied after `version`, newest first.
+  /// The migrations that ``up(notice:warning:)`` would apply, in its order. Changes nothing.
+  ///
+  /// - Throws: ``Refusal`` if an applied file was edited, or the database lacks one of ``requiredSettings``.
+  public func pending() async throws -> [Migration] {
+    try await ScriptConnection.run(url, applicationName: "migrate") { connection in
+      try checkSettings(on: connection)
+      let states = try status(on: connection)
+      if let edited = states.first(where: { $0.state == .edited }) { throw Refusal.edited(edited.name) }
+      return migrations.filter { migration in
+        states.contains { $0.version == migration.version && $0.state == .pending }
+      }
+    }
+  }
+
+  /// The effect of ``down(to:notice:warning:)``.
+  public struct Undoing: Sendable {
+    /// The names of the migrations that would be undone, newest first.
+    public let migrations: [String]
+    /// Tables, and columns as `table.column`, that would be deleted, each with its number of rows. Empty ones are left
+    /// out.
+    public let losses: [(name: String, rows: Int)]
+    /// The other programs that are connected, such as `muster serve (2 connections)`; nil if there are none.
+    public let programs: String?
+  }
+
+  /// The effect that ``down(to:notice:warning:)`` would have. Changes nothing.
+  ///
+  /// - Throws: ``Refusal`` if the version is unknown, or a migration cannot be undone by this program.
+  public func undoing(to version: String) async throws -> Undoing {
+    try checkVersion(version)
+    return try await ScriptConnection.run(url, applicationName: "migrate") { connection in
+      try checkSettings(on: connection)
+      let undone = try undoable(to: version, on: connection)
+      // Counting a large table may take longer than the role's limit for the service.
+      try connection.script("SET statement_timeout = 0")
+      var losses: [(name: String, rows: Int)] = []
+      var seen: Set<Migration.Loss> = []
+      for loss in undone.flatMap(\.losses) where seen.insert(loss).inserted {
+        let exists: Bool = try connection.rows("SELECT to_regclass(\(loss.table)) IS NOT NULL")[0][0]
+        guard exists else { continue }
+        let rows: Int = try connection.rows("SELECT count(*) FROM \(unescaped: loss.table)")[0][0]
+        if rows > 0 { losses.append((loss.name, rows)) }
+      }
+      let programs = try otherPrograms(on: connection)
+      return Undoing(migrations: undone.map(\.name), losses: losses, programs: programs.isEmpty ? nil : programs)
+    }
+  }
+
+  /// Undoes the migrations applied after `version`, newest first. Their tables and columns lose their content: see
+  /// ``undoing(to:)``.
   ///
   /// - Parameters:
   ///   - version: the last version to keep, exactly as in the file name; `0000` keeps none.
@@ -153,15 +206,11 @@ public struct Migrator: Sendable {
     to version: String, notice: @escaping @Sendable (String) -> Void = { _ in },
     warning: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws {
-    guard version == "0000" || migrations.contains(where: { $0.version == version }) else {
-      throw Refusal(description: "there is no migration \"\(version)\"")
-    }
+    try checkVersion(version)
     try await ScriptConnection.run(url, applicationName: "migrate") { connection in
       try checkSettings(on: connection)
-      let applied = try status(on: connection).filter { $0.appliedAt != nil && $0.version > version }
-      for status in applied.reversed() {
-        guard let migration = migrations.first(where: { $0.version == status.version }), let down = migration.down
-        else { throw Refusal(description: "migration \(status.name) cannot be undone by this program") }
+      for migration in try undoable(to: version, on: connection) {
+        let down = migration.down ?? ""
         let blockers = Blockers(of: connection, url: url)
         let alone =
           migration.isTransactional
@@ -172,7 +221,7 @@ public struct Migrator: Sendable {
           }
         let isUndone = try exclusively(connection, before: alone, warning: warning) {
           // Another program may have undone it already.
-          let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(status.version)")
+          let gone = try connection.rows("DELETE FROM schema_migrations WHERE version = \(migration.version)")
           guard gone.affected == 1 else { return false }
           if migration.isTransactional { try run(down, of: migration, on: connection, lookingFor: blockers) }
           return true
@@ -183,6 +232,22 @@ public struct Migrator: Sendable {
   }
 
   // MARK: Steps
+
+  private func checkVersion(_ version: String) throws {
+    guard version == "0000" || migrations.contains(where: { $0.version == version }) else {
+      throw Refusal(description: "there is no migration \"\(version)\"")
+    }
+  }
+
+  /// The applied migrations after `version`, newest first.
+  private func undoable(to version: String, on connection: ScriptConnection) throws -> [Migration] {
+    try status(on: connection).filter { $0.appliedAt != nil && $0.version > version }.reversed().map { status in
+      guard let migration = migrations.first(where: { $0.version == status.version }), migration.down != nil else {
+        throw Refusal(description: "migration \(status.name) cannot be undone by this program")
+      }
+      return migration
+    }
+  }
 
   private func checkSettings(on connection: ScriptConnection) throws {
     for setting in requiredSettings {
@@ -233,8 +298,7 @@ public struct Migrator: Sendable {
   private func isPending(_ migration: Migration, on connection: ScriptConnection) throws -> Bool {
     guard let known = try applied(on: connection).first(where: { $0.version == migration.version }) else { return true }
     guard known.checksum == migration.checksum else {
-      throw Refusal(
-        description: "migration \(migration.name) was edited after it was applied: add a new migration instead")
+      throw Refusal.edited(migration.name)
     }
     return false
   }

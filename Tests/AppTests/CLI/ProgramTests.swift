@@ -88,7 +88,7 @@ import Testing
         #expect(try await refused.exitStatus() != 0, "\(typo)")
       }
       #expect(try await muster("migrate", "verify").standardOutput == "verified\n")
-      _ = try await muster("migrate", "down", "--to", "0000")
+      _ = try await muster("migrate", "down", "--to", "0000", "--yes")
     }
   }
 

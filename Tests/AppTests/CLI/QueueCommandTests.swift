@@ -60,6 +60,7 @@ import Testing
       }
       _ = try await app.worker(recorder).step()
       try await app.enqueue(rounds: 3..<4, to: 3)
+      try await app.database.execute("UPDATE deliveries SET type = 'event-invited'")
       // As in fan-out, no row is due earlier than those in front of it.
       try await app.database.execute(
         "UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE recipient_id = md5('r2')::uuid")
@@ -75,8 +76,8 @@ import Testing
       #expect(try await stats.exitStatus() == 0, "\(stats.standardError)")
       let json = try JSON(parsing: stats.standardOutput.utf8)
       // Due: one row of the first reader. Waiting: the row that was tried, and three rows behind it.
-      let tests = json["types"]["test"]
-      #expect([tests["due"].int, tests["waiting"].int, tests["inFlight"].int, tests["dead"].int] == [1, 4, 1, 3])
+      let invitations = json["types"]["event-invited"]
+      #expect(["due", "waiting", "inFlight", "dead"].map { invitations[$0].int } == [1, 4, 1, 3])
       #expect(json["types"]["mail-password-changed"]["due"].int == 1)
       #expect(json["total"]["due"].int == 2)
       let figures = try await QueueStats.read(in: app.service)
@@ -84,7 +85,7 @@ import Testing
       let text = try await queue(app, "stats").standardOutput
       #expect(text.contains("in flight 1") && text.contains("oldest due: "))
 
-      let waiting = try await queue(app, "list", "--type", "test", "--json").standardOutput
+      let waiting = try await queue(app, "list", "--type", "event-invited", "--json").standardOutput
       let rows = try JSON(parsing: waiting.utf8).array
       #expect(rows.count == 6)
       #expect(rows.compactMap { $0["lastError"].string } == ["down"])
@@ -93,6 +94,9 @@ import Testing
       #expect(!all.contains("@") && !all.contains("2-1 "))
       #expect(try await queue(app, "list", "--limit", "2").standardOutput.split(separator: "\n").count == 2)
 
+      let mine = try await queue(app, "list", "--user", "reader1").standardOutput.split(separator: "\n")
+      #expect(mine.count == 2 && mine.contains { $0.contains("mail-password-changed") }, "\(mine)")
+
       let dead = try await queue(app, "list", "--dead").standardOutput.split(separator: "\n").map(String.init)
       #expect(dead.count == 3 && dead.allSatisfy { $0.contains("refused") && $0.contains("attempts 1") })
       let number = try #require(dead[0].split(separator: " ").first.map(String.init))
@@ -100,23 +104,33 @@ import Testing
       #expect(try await queue(app, "retry", number).standardOutput == "retried 1\n")
       #expect(try await app.countDead() == 2)
       #expect(try await queue(app, "purge", "--dead", "--older-than", "1").standardOutput == "purged 0\n")
-      #expect(try await queue(app, "retry", "--all", "--type", "other").standardOutput == "retried 0\n")
+      #expect(try await queue(app, "retry", "--all", "--type", "event-updated").standardOutput == "retried 0\n")
       try await app.database.execute(
         """
         UPDATE deliveries SET died_at = now() - interval '2 days'
         WHERE id = (SELECT min(id) FROM deliveries WHERE died_at IS NOT NULL)
         """)
       #expect(try await queue(app, "purge", "--dead", "--older-than", "1").standardOutput == "purged 1\n")
-      #expect(try await queue(app, "retry", "--all").standardOutput == "retried 1\n")
+      // One dead letter, and the row that failed with those behind it.
+      #expect(try await queue(app, "retry", "--all").standardOutput == "retried 5\n")
       #expect(try await app.countDead() == 0)
+      #expect(try await app.value("SELECT count(*) FROM deliveries WHERE due_at > now() AND leased_until IS NULL") == 0)
       #expect(try await queue(app, "purge", "--dead").standardOutput == "purged 0\n")
       for wrong in [
         ["retry"], ["retry", "--all", "mails/1"], ["retry", "1"], ["retry", "deliveries/1", "--type", "test"],
-        ["purge"], ["list", "--limit", "0"],
+        ["purge"], ["list", "--limit", "0"], ["list", "--type", "nonsense"], ["retry", "--all", "--type", "other"],
       ] {
         let program = try await Program(
           Program.path("muster"), ["queue"] + wrong, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
         #expect(try await program.exitStatus() == 64, "\(wrong)")
+      }
+      for (missing, name) in [
+        (["retry", "deliveries/999999"], "deliveries/999999"), (["list", "--user", "nobody"], "user"),
+      ] {
+        let program = try await Program(
+          Program.path("muster"), ["queue"] + missing, environment: ["DATABASE_URL": app.databaseURL], in: "/tmp")
+        #expect(try await program.exitStatus() == 1, "\(missing)")
+        #expect(program.standardError.contains(name), "\(program.standardError)")
       }
       try await app.forgetDeliveries()
       try await app.database.execute("DELETE FROM mails")

@@ -97,7 +97,7 @@ import Testing
         #expect(try await muster("migrate", "verify", environment: environment).output == "verified\n")
         #expect(try await muster("migrate", "status", environment: environment).status == 0)
       }
-      let down = try await muster("migrate", "down", "--to", "0000", environment: limited)
+      let down = try await muster("migrate", "down", "--to", "0000", "--yes", environment: limited)
       #expect(down.status != 0 && down.errors.count == 1, "\(down)")
       try await attempt("DELETE FROM schema_migrations WHERE version = '0012'", at: databaseURL)
       let up = try await muster("migrate", environment: limited)

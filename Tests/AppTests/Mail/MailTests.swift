@@ -262,6 +262,24 @@ import TestSupport
     }
   }
 
+  @Test func `a token that expires before its mail is sent leaves a dead letter, and a replaced one leaves nothing`()
+    async throws
+  {
+    try await TestApp.run { app in
+      // Its mail verifies the address, which may take a day.
+      _ = try await app.signUp("ana")
+      #expect(try await app.askForCode("ana@example.com").status == 202)
+      try await app.database.execute("UPDATE mails SET created_at = created_at - interval '11 minutes'")
+      try await app.database.execute("DELETE FROM mail_tokens")
+      try await worker(app).runOnce()
+      let dead = try await app.database.rows("SELECT type, last_error FROM mails WHERE died_at IS NOT NULL")
+      #expect(try dead.map { try $0["type"] as String } == ["mail-sign-in-code"])
+      #expect(try dead.first?["last_error"] == "the token expired before the mail was sent")
+      #expect(try await app.value("SELECT count(*) FROM mails") == 1)
+      try await app.database.execute("DELETE FROM mails")
+    }
+  }
+
   // MARK: The queue
 
   @Test func `without a webhook, mails wait and their rows say why`() async throws {

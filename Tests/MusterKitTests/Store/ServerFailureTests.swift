@@ -29,6 +29,8 @@ import Testing
 
       // With all keys lost, the user must log in again, and loses no copy.
       try await server.kill()
+      // Otherwise the service would not start, so that a mistake logs no one out.
+      try await server.endSessions()
       try await server.start([
         "MUSTER_ACCESS_TOKEN_KEYS": Muster.newKey(), "MUSTER_REFRESH_TOKEN_KEYS": Muster.newKey(),
       ])

@@ -76,6 +76,11 @@ final class MusterServer: Sendable {
 
   // MARK: Failures
 
+  /// Ends everyone's sessions, as an operator who has lost the keys does.
+  func endSessions() async throws {
+    try await Muster.run("sessions", "end", "--all", environment: settings)
+  }
+
   /// Kills the server, as a power failure would.
   func kill() async throws {
     let server = state.withLock { $0.server }

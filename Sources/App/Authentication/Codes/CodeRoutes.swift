@@ -69,7 +69,7 @@ struct CodeRoutes {
       return .started(try await User.find(user, in: change), tokens)
     }
     switch outcome {
-    case .started(let account, let tokens): return try await dependencies.tokensResponse(account, tokens)
+    case .started(let account, let tokens): return try await dependencies.tokensResponse(account, tokens, context)
     case .invalid: throw AppError.invalidCode
     case .released: throw AppError.emailReleased
     }
@@ -87,6 +87,7 @@ struct CodeRoutes {
         try await dependencies.throttle.attempt(.codes(from: context.address)) {
           () -> (user: User.ID, token: MailToken.ID)? in
           let account = try await SignInCode.account(at: email, in: database)
+          context.concerns(account)
           // An unknown address costs the same statements.
           let user = account ?? .new()
           let token = try await dependencies.change(at: [.user(user)]) {

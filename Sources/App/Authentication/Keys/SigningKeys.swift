@@ -31,6 +31,9 @@ public struct SigningKeys: Sendable {
     public let message: String
   }
 
+  /// The ids of the keys.
+  public var kids: [String] { all.map(\.kid) }
+
   var signing: (kid: String, key: SymmetricKey) { all[0] }
 
   func key(_ kid: String) -> SymmetricKey? {
@@ -65,6 +68,11 @@ public struct SigningKeys: Sendable {
       try? SigningKeys($0)
     }.flatMap(\.all)
     return all.contains { own in published.contains { $0.key == own.key } }
+  }
+
+  /// Whether one key is among both, under any id.
+  func shares(_ others: SigningKeys) -> Bool {
+    all.contains { own in others.all.contains { $0.key == own.key } }
   }
 
   /// A fresh key with a random id, as a configuration value.

@@ -28,7 +28,7 @@ struct ProviderRoutes {
       return (try await User.find(id, in: change), tokens, isNew)
     }
     await keepGrant(body.authorizationCode, identity, logger: context.logger)
-    return try await dependencies.tokensResponse(user, tokens, isNew: isNew)
+    return try await dependencies.tokensResponse(user, tokens, isNew: isNew, context)
   }
 
   /// Called by Apple's server.

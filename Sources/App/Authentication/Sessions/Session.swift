@@ -302,9 +302,18 @@ extension Session {
   /// - Throws: ``AppError/userNotFound``.
   public static func endAll(ofUserNamed username: String, in database: Database) async throws -> Int {
     try await database.change { change in
-      let user: User.ID? = try await change.value("SELECT id FROM users WHERE username_key = ascii_folded(\(username))")
-      guard let user, try await change.lock(user, for: .update).contains(user) else { throw AppError.userNotFound }
+      let user = try await User.named(username, in: change)
+      guard try await change.lock(user, for: .update).contains(user) else { throw AppError.userNotFound }
       return try await endAll(of: user, in: change)
+    }
+  }
+
+  /// The number of sessions that can be refreshed, by the id of the key that signs their refresh tokens. Reads all
+  /// sessions.
+  public static func countByKey(at url: String) async throws -> [String: Int] {
+    try await ScriptConnection.run(url, applicationName: "muster sessions") { connection in
+      let rows = try connection.rows("SELECT kid, count(*) FROM sessions AS s WHERE \(isAlive("s")) GROUP BY kid")
+      return Dictionary(uniqueKeysWithValues: try rows.map { (try $0[0], try $0[1]) })
     }
   }
 

@@ -54,7 +54,9 @@ struct SessionRoutes {
         return (try await User.find(id, in: change), tokens)
       }
     }
-    if let (user, tokens) = registered { return try await dependencies.tokensResponse(user, tokens, status: .created) }
+    if let (user, tokens) = registered {
+      return try await dependencies.tokensResponse(user, tokens, status: .created, context)
+    }
     guard let first = try await idempotent?.stored(in: database) else { throw AppError.busy }
     return try await logInAgain(first, password, device, context)
   }
@@ -87,6 +89,7 @@ struct SessionRoutes {
         .login(login), .logins(from: context.address), .sessions(by: login)
       ) { () -> (id: User.ID, hash: String)? in
         let account = try await Credentials.find(login: login, in: database)
+        context.concerns(account?.user)
         guard try await passwords.verify(password, against: account?.passwordHash) else { return nil }
         guard let account, let hash = account.passwordHash else { return nil }
         return (account.user, hash)
@@ -100,13 +103,16 @@ struct SessionRoutes {
           for: id, device: device, from: dependencies.addressKeys.network(of: context.address), keys: keys, in: change)
         return (try await User.find(id, in: change), tokens)
       }
-      if let (user, tokens) = started { return try await dependencies.tokensResponse(user, tokens, status: status) }
+      if let (user, tokens) = started {
+        return try await dependencies.tokensResponse(user, tokens, status: status, context)
+      }
     }
   }
 
   @Sendable func refresh(_ request: Request, _ context: Context) async throws -> Response {
     let text = try await request.read(Body.Refresh.init).refreshToken
     guard let shown = RefreshToken(text, keys: keys) else { throw AppError.invalidRefreshToken }
+    context.concerns(nil, shown.session)
     try dependencies.rateLimits.count(.refreshes, of: .session(shown.session), in: context)
     // A theft is recorded in the database before the caller is refused.
     let rotated = try await dependencies.change(at: [.session(shown.session)]) { change -> (User?, Session.Tokens)? in
@@ -117,7 +123,7 @@ struct SessionRoutes {
       return (try await User.find(next.user, in: change), next)
     }
     guard let (user, next) = rotated else { throw AppError.sessionEnded }
-    return try await dependencies.tokensResponse(user, next)
+    return try await dependencies.tokensResponse(user, next, context)
   }
 
   @Sendable func logout(_ request: Request, _ context: Context) async throws -> Response {
@@ -185,9 +191,11 @@ extension Dependencies {
   ///   - user: read in the transaction of the change. An error after the commit would say that nothing was changed.
   ///   - isNew: whether this request created the account; nil if the client knows.
   func tokensResponse(
-    _ user: User?, _ tokens: Session.Tokens, status: HTTPResponse.Status = .ok, isNew: Bool? = nil
+    _ user: User?, _ tokens: Session.Tokens, status: HTTPResponse.Status = .ok, isNew: Bool? = nil,
+    _ context: Context
   ) async throws -> Response {
     guard let user else { throw AppError.sessionEnded }
+    context.concerns(user.id, tokens.refresh.session)
     let accessToken = try await accessTokens.sign(user: user.id, session: tokens.refresh.session, epoch: tokens.epoch)
     let content = LoginResponse(
       user: user, accessToken: accessToken,

@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import Logging
 import Postgres
+import Synchronization
 
 /// Passes each request to its endpoint: gives it its id, turns every error into a problem, compresses, adds the headers
 /// that all responses have, and logs.
@@ -11,6 +12,7 @@ struct Envelope: Sendable {
   let otherMetrics: RequestMetrics
   let log: RequestLog
   let trustedProxies: TrustedProxies
+  let untrusted: UntrustedProxies
   let publicURL: PublicURL
   let cors: CORS?
 
@@ -21,6 +23,7 @@ struct Envelope: Sendable {
       context.trustedProxies = trustedProxies
       context.forwardedFor = request.headers[values: .xForwardedFor]
     }
+    if request.headers.contains(.xForwardedFor) { untrusted.note(context, trustedProxies) }
     context.trace = request.headers.value(of: .traceparent).flatMap { Trace(traceparent: $0) }
     let found = routes.route(of: request.uri.path)
     let endpoint = found?.route.endpoint(for: request.method)
@@ -110,7 +113,8 @@ extension Envelope {
     self.init(
       routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
       log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
-      trustedProxies: dependencies.trustedProxies, publicURL: dependencies.publicURL, cors: dependencies.cors)
+      trustedProxies: dependencies.trustedProxies, untrusted: UntrustedProxies(in: dependencies.metrics),
+      publicURL: dependencies.publicURL, cors: dependencies.cors)
   }
 }
 
@@ -162,5 +166,32 @@ enum SecurityHeaders {
     headers.append(contentsOf: always)
     if !headers.contains(.contentSecurityPolicy) { headers.append(policy) }
     if isSecure { headers.append(strictTransport) }
+  }
+}
+
+/// Notes requests that a proxy has forwarded although it is not trusted: all clients behind it share one address, and
+/// its limits.
+final class UntrustedProxies: Sendable {
+  private static let interval = Duration.seconds(3600)
+
+  private let requests: CounterCell
+  private let warned = Mutex<ContinuousClock.Instant?>(nil)
+
+  init(in metrics: MetricsRegistry) {
+    requests = metrics.cell("muster_untrusted_proxy_requests_total", of: CounterCell.self)
+  }
+
+  /// Warns once an hour at the most: anyone can send the header.
+  func note(_ context: Context, _ trusted: TrustedProxies) {
+    guard let peer = context.peer?.address, !trusted.contains(peer) else { return }
+    requests.increment(by: 1)
+    let isDue = warned.withLock { warned in
+      if let last = warned, .now < last + Self.interval { return false }
+      warned = .now
+      return true
+    }
+    guard isDue else { return }
+    context.logger.warning(
+      "X-Forwarded-For is ignored, because its sender is not in MUSTER_TRUSTED_PROXIES", metadata: ["proxy": "\(peer)"])
   }
 }

@@ -29,10 +29,9 @@ final class RequestLog: Sendable {
     ]
     if let problem { metadata["problem"] = "\(problem.slug)" }
     if let cause { metadata["error"] = "\(cause)" }
-    if let caller = context.caller {
-      metadata["user"] = "\(caller.user)"
-      metadata["session"] = "\(caller.session)"
-    }
+    let (caller, subject) = (context.caller, context.subject)
+    if let user = caller?.user ?? subject.user { metadata["user"] = "\(user)" }
+    if let session = caller?.session ?? subject.session { metadata["session"] = "\(session)" }
     if logsAddresses { metadata["address"] = "\(context.address)" }
     if status == 503, let problem {
       let count = outages.withLock { $0.failed(problem.slug, at: .now) }

@@ -6,7 +6,7 @@ enum Delivery {
   static let chain = Chain(columns: ["device_id", "subject_id"])
   static let queue = LeaseQueue(
     table: "deliveries", chain: chain,
-    columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload, q.trace")
+    columns: "q.notification_id, q.recipient_id, q.type, q.subject_id, q.payload, q.trace", typePlace: 2, userPlace: 1)
 
   /// Seconds after which a push that still fails becomes a dead letter: a day.
   private static let patience = 86_400

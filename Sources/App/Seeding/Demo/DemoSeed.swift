@@ -99,6 +99,11 @@ public struct DemoSeed: Sendable {
     inbox = try read("inbox.json")
   }
 
+  /// Whether the database has users besides those of the demo.
+  public func meetsOthers(in database: Database) async throws -> Bool {
+    try await database.value("SELECT EXISTS (SELECT FROM users WHERE id <> ALL(\(people.map(\.id))))") == true
+  }
+
   /// Inserts the demo data in one transaction.
   ///
   /// - Parameter resets: whether to first delete the demo data, with everything that its users did.

@@ -23,6 +23,7 @@ import Testing
     let responder = Envelope(
       routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: metrics),
       log: RequestLog(all: false, addresses: false), trustedProxies: TrustedProxies(),
+      untrusted: UntrustedProxies(in: metrics),
       publicURL: PublicURL("http://muster.test"), cors: nil)
     try await serving({ request, peer in
       try await responder.respond(to: request, context: Context(peer: peer, logger: .quiet))

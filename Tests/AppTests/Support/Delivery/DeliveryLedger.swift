@@ -306,7 +306,7 @@ struct DeliveryLedger {
   private static func text(_ event: DeliveryState.Event) -> String {
     switch event {
     case .claimed(let queue, .success(let claim)):
-      "claimed from \(queue): \(claim.runs.map { $0.map(\.id) }), orphans \(claim.orphans), dead \(claim.dead), suspects \(claim.hasSuspects)"
+      "claimed from \(queue): \(claim.runs.map { $0.map(\.id) }), orphans \(claim.orphans), dead \(claim.dead.map(\.id)), suspects \(claim.hasSuspects)"
     case .checked(let checks, .success(let verdicts)):
       "checked: \(checks.map { "run \($0.run) row \($0.row.id) \(verdicts[$0.row.id].map(text) ?? "lost")" })"
     case .sent(let run, _, let outcome): "sent run \(run): \(outcome)"

@@ -453,7 +453,10 @@ struct DeliveryWorld {
         rows[head.id]?.deaths += 1
         if head.deaths + 1 >= LeaseQueue.maximumDeaths {
           rows[head.id]?.isDead = true
-          claim.dead.append(head.id)
+          claim.dead.append(
+            LeasedRow(
+              lease: LeasedRow.Lease(id: head.id, token: token), attempts: head.attempts, createdAt: head.createdAt,
+              fields: .none))
         }
         continue
       }

@@ -140,11 +140,11 @@ struct Dispatcher: Sendable {
       case .logFailure(let queue, let row, let failure):
         logger.warning(
           "not delivered",
-          metadata: ["table": "\(table(of: queue))", "row": "\(row.id)", "error": "\(failure)"])
+          metadata: sources[queue].queue.facts(about: row).merging(["error": "\(failure)"]) { $1 })
       case .logDeadLetter(let queue, let row):
         logger.error(
           "dead letter",
-          metadata: ["table": "\(table(of: queue))", "row": "\(row.id)", "attempts": "\(row.attempts + 1)"])
+          metadata: sources[queue].queue.facts(about: row).merging(["attempts": "\(row.attempts + 1)"]) { $1 })
       }
     }
   }
@@ -171,8 +171,7 @@ struct Dispatcher: Sendable {
       }
       for row in claim.dead {
         logger.error(
-          "dead letter: workers died while this was in flight",
-          metadata: ["table": "\(table(of: queue))", "row": "\(row)"])
+          "dead letter: workers died while this was in flight", metadata: sources[queue].queue.facts(about: row))
       }
       return claim
     } catch {

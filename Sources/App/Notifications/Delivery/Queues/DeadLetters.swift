@@ -6,6 +6,47 @@ import Postgres
 public enum DeadLetters {
   private static let batch = 500
 
+  /// The names among `rows` that no dead letter has.
+  public static func missing(among rows: [QueueRow.ID], in database: Database) async throws -> [QueueRow.ID] {
+    var found: Set<QueueRow.ID> = []
+    for queue in QueueTable.allCases {
+      let numbers = rows.filter { $0.queue == queue }.map(\.number)
+      found.formUnion(
+        try await database.rows(
+          "SELECT q.id FROM \(queue.table) AS q WHERE q.id = ANY(\(numbers)) AND q.died_at IS NOT NULL"
+        ).map { QueueRow.ID(queue, try $0[0]) })
+    }
+    return rows.filter { !found.contains($0) }
+  }
+
+  /// Makes rows that wait after a failure due now: the outage is over. They keep their attempts.
+  ///
+  /// - Parameter type: only rows of this type.
+  /// - Returns: the number of these rows.
+  public static func hurry(ofType type: String? = nil, in database: Database) async throws -> Int {
+    var total = 0
+    for queue in QueueTable.allCases {
+      while case let count = try await hurry(queue, ofType: type, in: database), count > 0 { total += count }
+    }
+    if total > 0 { database.notify(NotificationQueue.channel) }
+    return total
+  }
+
+  private static func hurry(_ queue: QueueTable, ofType type: String?, in database: Database) async throws -> Int {
+    guard queue != .notices else { return 0 }
+    return try await database.batch(
+      """
+      WITH waiting AS MATERIALIZED (
+        SELECT q.id FROM \(queue.table) AS q
+        WHERE q.died_at IS NULL AND \(queue.waitsAfterFailure) AND (\(type) IS NULL OR \(queue.type) = \(type))
+        ORDER BY q.id
+        LIMIT \(batch)
+        FOR UPDATE OF q SKIP LOCKED
+      )
+      UPDATE \(queue.table) AS q SET due_at = now() FROM waiting WHERE q.id = waiting.id
+      """)[0].affected
+  }
+
   /// Makes dead letters due now, as if they had never been tried.
   ///
   /// A row keeps its id, so a change that deletes it at the same moment finds it, whichever comes first.

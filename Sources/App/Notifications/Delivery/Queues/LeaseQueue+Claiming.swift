@@ -49,8 +49,8 @@ extension LeaseQueue {
     var runs: [[LeasedRow]] = []
     /// Rows that were in flight when a worker died. They are not claimed now.
     var orphans = 0
-    /// Ids of those that are dead letters now.
-    var dead: [Int64] = []
+    /// Those of them that are dead letters now.
+    var dead: [LeasedRow] = []
     /// Whether a suspect is due.
     var hasSuspects = false
   }
@@ -76,14 +76,14 @@ extension LeaseQueue {
     let rows = try results[1].map { row -> (id: Int64, row: Row) in (try row[1], row) }.sorted { $0.id < $1.id }
     for (id, row) in rows {
       let head: Int64 = try row[0]
-      guard try !(row[2] as Bool) else {
-        if id == head { claim.orphans += 1 }
-        if try row[3] as Bool { claim.dead.append(id) }
-        continue
-      }
       let leased = LeasedRow(
         lease: LeasedRow.Lease(id: id, token: lease), attempts: try row[4], createdAt: try? row[5],
         fields: LeasedRow.Fields(row: row))
+      guard try !(row[2] as Bool) else {
+        if id == head { claim.orphans += 1 }
+        if try row[3] as Bool { claim.dead.append(leased) }
+        continue
+      }
       if let place = places[head] {
         claim.runs[place].append(leased)
       } else {

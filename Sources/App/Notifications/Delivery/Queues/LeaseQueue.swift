@@ -1,3 +1,4 @@
+import Logging
 import Postgres
 
 /// A table whose rows workers claim, send and delete. Its columns `id`, `due_at`, `attempts`, `deaths`, `last_error`,
@@ -9,6 +10,9 @@ struct LeaseQueue: Sendable {
   let chain: Chain?
   /// The columns that a claim reads for the send, as `q.…`. See ``LeasedRow/fields``.
   let columns: SQL
+  /// The places of the row's type and of its user in ``columns``, for log lines.
+  var typePlace: Int?
+  var userPlace: Int?
 
   /// Seconds until a claim expires, unless it is renewed.
   static let leaseSeconds = 4.0
@@ -30,6 +34,15 @@ struct LeaseQueue: Sendable {
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 
   var name: SQL { "\(unescaped: table)" }
+
+  /// How log lines name a row.
+  func facts(about row: LeasedRow) -> Logger.Metadata {
+    var facts: Logger.Metadata = ["table": "\(table)", "row": "\(row.id)"]
+    if let typePlace, let type: String = try? row.fields[typePlace] { facts["type"] = "\(type)" }
+    // Null for a visitor's.
+    if let userPlace, let user: User.ID = try? row.fields[userPlace] { facts["user"] = "\(user)" }
+    return facts
+  }
 }
 
 extension LeaseQueue {

@@ -4,7 +4,7 @@ import Postgres
 /// A queued row or a dead letter, as an operator sees it: without its content and without addresses.
 public struct QueueRow: Sendable, Encodable {
   /// For example, `deliveries/17`.
-  public struct ID: Sendable, Encodable, CustomStringConvertible {
+  public struct ID: Sendable, Hashable, Encodable, CustomStringConvertible {
     public let queue: QueueTable
     public let number: Int64
 
@@ -17,7 +17,7 @@ public struct QueueRow: Sendable, Encodable {
       (self.queue, self.number) = (queue, number)
     }
 
-    fileprivate init(_ queue: QueueTable, _ number: Int64) {
+    init(_ queue: QueueTable, _ number: Int64) {
       (self.queue, self.number) = (queue, number)
     }
 
@@ -40,10 +40,17 @@ public struct QueueRow: Sendable, Encodable {
   public let lastError: String?
 
   /// Lists queued rows, those due longest first, or dead letters, latest first.
+  ///
+  /// - Parameters:
+  ///   - type: only rows of this type.
+  ///   - username: only rows for this user.
+  /// - Throws: ``AppError`` if there is no such user.
   public static func list(
-    dead: Bool, ofType type: String? = nil, atMost limit: Int, in database: Database
+    dead: Bool, ofType type: String? = nil, forUserNamed username: String? = nil, atMost limit: Int,
+    in database: Database
   ) async throws -> [QueueRow] {
     var rows: [(time: Timestamp, row: QueueRow)] = []
+    let user = if let username { try await User.named(username, in: database) } else { User.ID?.none }
     for queue in QueueTable.allCases {
       let time: SQL = dead ? "q.died_at" : queue.dueAt
       let found = try await database.slow.rows(
@@ -52,7 +59,7 @@ public struct QueueRow: Sendable, Encodable {
           \(queue.attempts) AS attempts, q.last_error, \(time) AS time
         FROM \(queue.table) AS q
         WHERE q.died_at IS \(unescaped: dead ? "NOT NULL" : "NULL") AND isfinite(\(time))
-          AND (\(type) IS NULL OR \(queue.type) = \(type))
+          AND (\(type) IS NULL OR \(queue.type) = \(type)) AND \(user.map(queue.concerns) ?? "true")
         ORDER BY \(time) \(unescaped: dead ? "DESC" : "ASC"), q.id
         LIMIT \(limit)
         """)

@@ -22,6 +22,9 @@ public struct QueueStats: Sendable, Encodable {
   public private(set) var types: [String: Counts] = [:]
   /// The seconds since the oldest due row became due; nil if none is due.
   public private(set) var oldestDueSeconds: Double?
+  /// By channel, the age of the oldest row that is neither delivered nor a dead letter, in seconds: also of one that
+  /// waits for a later attempt. A channel without such rows is missing.
+  public private(set) var oldestUndeliveredSeconds: [String: Double] = [:]
   /// Whether a table is so large that its counts are estimates.
   public private(set) var isEstimate = false
 
@@ -75,6 +78,20 @@ public struct QueueStats: Sendable, Encodable {
       """
     ).map { try $0[0] }
     if let oldest { oldestDueSeconds = max(oldest, oldestDueSeconds ?? 0) }
+    let devices: SQL = queue == .deliveries ? "JOIN devices AS d ON d.id = q.device_id" : ""
+    let undelivered = try await database.slow.rows(
+      """
+      SELECT \(queue.channel) AS channel, extract(epoch FROM now() - min(q.created_at))::float8 AS age
+      FROM (
+        SELECT * FROM \(queue.table) AS q
+        WHERE q.died_at IS NULL AND \(queue.type) <> \(Push.badgeOnly)
+        ORDER BY q.id
+        LIMIT \(Self.countedRows)
+      ) AS q
+      \(devices)
+      GROUP BY 1
+      """)
+    for row in undelivered { oldestUndeliveredSeconds[try row["channel"]] = max(0, try row["age"]) }
   }
 }
 
