@@ -9,6 +9,7 @@ public struct NotificationWorker: Service {
   private let sources: [Dispatcher.Source]
   private let concurrency: Int
   private let canListen: Bool
+  private let hearing = Hearing()
   private let zones: ZoneDatabase
   private let logger: Logger
 
@@ -78,7 +79,7 @@ public struct NotificationWorker: Service {
   }
 
   private func makeDispatcher(_ sources: [Dispatcher.Source]) -> Dispatcher {
-    Dispatcher(sources, concurrency: concurrency, database: database, logger: logger)
+    Dispatcher(sources, concurrency: concurrency, database: database, hearing: hearing, logger: logger)
   }
 
   // MARK: Loops
@@ -102,7 +103,9 @@ public struct NotificationWorker: Service {
         let end = ContinuousClock.now
         // Under load, a step that starts immediately finds few notices, and costs almost as much as one with many.
         let rest = found && !progress.isAtLimit ? min(end - start, Self.longestRest) : .zero
-        polling.end(at: end, found: found, mayHaveMore: progress.isAtLimit, wasFull: isFull, rest: rest)
+        polling.end(
+          at: end, found: found, mayHaveMore: progress.isAtLimit, wasFull: isFull, rest: rest,
+          hears: hearing.isCertain(at: end))
       } catch {
         if Task.isCancelled { return }
         polling.fail(at: .now)
@@ -168,14 +171,18 @@ public struct NotificationWorker: Service {
         logger.warning(failure, metadata: ["error": "\(error)", "failures": "\(failures)"])
       }
       if didWork { continue }
-      let pause = failures == 0 ? idle : min(.seconds(5), .milliseconds(100) * (1 << min(failures, 6)))
+      let usual = hearing.isCertain(at: .now) ? max(idle, Polling.heardPause) : idle
+      let pause = failures == 0 ? usual : min(.seconds(5), .milliseconds(100) * (1 << min(failures, 6)))
       _ = await pausing.wait(until: .now + pause)
     }
   }
 
-  /// Wakes the loops when something is queued. Nothing depends on it: it only shortens the pause between two polls.
+  /// Wakes the loops when something is queued. Nothing depends on it: it only shortens the pause between two polls. While
+  /// announcements surely arrive, the loops poll once a second.
   private func listen(waking dispatcher: Dispatcher, _ fanOut: WakeUp) async {
-    for await _ in database.notifications(on: NotificationQueue.channel) {
+    let speaking = Task { await hearing.speak(on: NotificationQueue.channel, in: database) }
+    defer { speaking.cancel() }
+    for await event in database.notifications(on: NotificationQueue.channel) where hearing.note(event, at: .now) {
       fanOut.wake()
       dispatcher.wake()
     }

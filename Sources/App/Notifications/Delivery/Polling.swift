@@ -11,8 +11,11 @@ struct Polling: Sendable {
   static let shortestPauseAfterFailure = Duration.milliseconds(100)
   static let longestPauseAfterFailures = Duration.seconds(5)
 
+  /// The longest pause of a process that surely learns about new work.
+  static let heardPause = Duration.seconds(1)
+
   /// Without a wake-up, work is found within this time.
-  let longestPause: Duration
+  private let longestPause: Duration
   /// Whether full polls alternate with others while there is more work than one poll can take.
   let alternates: Bool
   private(set) var next: Instant
@@ -50,9 +53,13 @@ struct Polling: Sendable {
   ///   - mayHaveMore: whether the poll took as much as it may at once. After a full poll that did, the next one begins at
   ///     once. If polls alternate, the next one is not full and the one after it is; otherwise the next one is full.
   ///   - rest: how long work gathers before the next poll, even after a wake-up.
-  mutating func end(at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero) {
+  ///   - hears: whether a wake-up surely follows new work. Then rows that are due later, and announcements that were lost
+  ///     with their senders, are found within a second.
+  mutating func end(
+    at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero, hears: Bool = false
+  ) {
     failures = 0
-    pause = found ? Self.shortestPause : min(pause * 2, longestPause)
+    pause = found ? Self.shortestPause : min(pause * 2, hears ? Self.heardPause : longestPause)
     if wasFull { isBehind = mayHaveMore }
     if isBehind { nextFull = wasFull && alternates ? now + Self.fullInterval : nil }
     // A wake-up during the poll may have come too late for it.

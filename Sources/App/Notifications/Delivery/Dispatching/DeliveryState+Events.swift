@@ -14,8 +14,8 @@ extension DeliveryState {
   struct Moment: Sendable {
     var instant: Instant
     var timestamp: Timestamp
-
-    static func now() -> Moment { Moment(instant: .now, timestamp: .now()) }
+    /// See ``Polling/end(at:found:mayHaveMore:wasFull:rest:hears:)``.
+    var hears = false
   }
 
   // MARK: Events

@@ -297,7 +297,7 @@ struct DeliveryState: Sendable {
     } else {
       if mode != .oneRound, claim.hasSuspects { queues[place].hasSuspects = true }
       queues[place].polling.end(
-        at: now.instant, found: count > 0, mayHaveMore: count >= limit, wasFull: scope.isFull)
+        at: now.instant, found: count > 0, mayHaveMore: count >= limit, wasFull: scope.isFull, hears: now.hears)
     }
     let unsent = finishAgain(claim.runs, in: place)
     let holders = unsent.isEmpty ? [:] : holders(in: place)

@@ -43,13 +43,19 @@ struct Dispatcher: Sendable {
   private let sources: [Source]
   private let concurrency: Int
   private let database: Database
+  private let hearing: Hearing
   private let logger: Logger
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation
 
-  /// - Parameter concurrency: the maximum number of sends in flight on each channel.
-  init(_ sources: [Source], concurrency: Int, database: Database, logger: Logger) {
+  /// - Parameters:
+  ///   - concurrency: the maximum number of sends in flight on each channel.
+  ///   - hearing: whether every ``wake()`` arrives.
+  init(
+    _ sources: [Source], concurrency: Int, database: Database, hearing: Hearing = Hearing(), logger: Logger
+  ) {
     self.sources = sources
+    self.hearing = hearing
     self.concurrency = concurrency
     self.database = database
     self.logger = logger
@@ -68,7 +74,7 @@ struct Dispatcher: Sendable {
   @discardableResult
   func run(_ mode: DeliveryState.Mode) async throws -> Int {
     let state = await withTaskGroup(of: DeliveryState.Event?.self, returning: DeliveryState.self) { group in
-      var state = DeliveryState(sources.map(\.policy), mode: mode, concurrency: concurrency, at: .now())
+      var state = DeliveryState(sources.map(\.policy), mode: mode, concurrency: concurrency, at: now)
       if mode != .oneRound { listenForStop(&group) }
       if mode == .untilStopped { listenForWakeUp(&group) }
       var next: DeliveryState.Event? = .started
@@ -76,11 +82,11 @@ struct Dispatcher: Sendable {
       while true {
         if Task.isCancelled, !wasCancelled {
           wasCancelled = true
-          perform(state.handle(.cancelled, at: .now()), &group)
+          perform(state.handle(.cancelled, at: now), &group)
         }
         if let event = next {
           if case .woken = event { listenForWakeUp(&group) }
-          perform(state.handle(event, at: .now()), &group)
+          perform(state.handle(event, at: now), &group)
         }
         guard !state.isDone, let later = await group.next() else { break }
         next = later
@@ -91,6 +97,11 @@ struct Dispatcher: Sendable {
     if state.hasGivenBackAll { await removeHeartbeat() }
     if let failure = state.failure { throw failure }
     return state.claimed
+  }
+
+  private var now: DeliveryState.Moment {
+    let now = ContinuousClock.now
+    return DeliveryState.Moment(instant: now, timestamp: .now(), hears: hearing.isCertain(at: now))
   }
 
   // MARK: Events
