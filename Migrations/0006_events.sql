@@ -50,8 +50,11 @@ CREATE TABLE events (
   may_have_co_hosts boolean NOT NULL DEFAULT false,
   -- A day after the end, when the worker archives the event. An event without an end counts as six hours long.
   live_until timestamptz NOT NULL,
-  -- Set: the event is in the archive. The live lists select by this column, so they do not depend on the clock.
+  -- Set: the event is in the archive. No list depends on the clock.
   archived_at timestamptz,
+  -- The start of an archived event, which no longer changes. NULL while the event is live. The rows of its guests and
+  -- co-hosts have a copy, so that lists find live events, and a page of the archive, without reading a user's past.
+  archived_start timestamptz GENERATED ALWAYS AS (CASE WHEN archived_at IS NOT NULL THEN start_time END) STORED,
   -- When the guests are reminded. NULL: they were reminded, or will not be.
   remind_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -70,7 +73,8 @@ CREATE TABLE events (
       visitor_count
     ) >= 0)
 );
-CREATE INDEX events_of_creator ON events (creator_id, start_time, id);
+-- As `invitations_of_user`.
+CREATE INDEX events_of_creator ON events (creator_id, archived_start, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
 CREATE INDEX events_by_zone_rules ON events (zone_rules) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
@@ -81,9 +85,12 @@ CREATE TABLE event_co_hosts (
   user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   -- Rises within an event: the one who has served longest comes first.
   added_at timestamptz NOT NULL,
+  -- See `events`. Triggers keep it.
+  archived_start timestamptz,
   PRIMARY KEY (event_id, user_id)
 );
-CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, event_id);
+-- As `invitations_of_user`.
+CREATE INDEX event_co_hosts_of_user ON event_co_hosts (user_id, archived_start, event_id);
 
 -- Users whom the creator wants as co-hosts, and who have not accepted yet.
 CREATE TABLE host_offers (
@@ -130,10 +137,10 @@ CREATE TRIGGER event_changes BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTI
 -- Who hosts which event. Ask here, not creator_id, unless only the creator is meant. added_at is NULL for the creator,
 -- who comes first.
 CREATE VIEW event_hosts AS
-  SELECT id AS event_id, creator_id AS user_id, 'creator' AS role, NULL::timestamptz AS added_at
+  SELECT id AS event_id, creator_id AS user_id, 'creator' AS role, NULL::timestamptz AS added_at, archived_start
   FROM events WHERE creator_id IS NOT NULL
   UNION ALL
-  SELECT event_id, user_id, 'host', added_at FROM event_co_hosts;
+  SELECT event_id, user_id, 'host', added_at, archived_start FROM event_co_hosts;
 
 CREATE TABLE invitations (
   event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
@@ -148,16 +155,46 @@ CREATE TABLE invitations (
   answered_at timestamptz,
   -- When a host last reminded the guest to answer.
   reminded_at timestamptz,
+  -- See `events`. Triggers keep it.
+  archived_start timestamptz,
   PRIMARY KEY (event_id, user_id)
 );
--- The lists of a user's events need only this index.
-CREATE INDEX invitations_of_user ON invitations (user_id, event_id) INCLUDE (status, plus_ones);
+-- The lists of a user's events need only this index: NULLs are one part of it, and the archive by time is the other. Two
+-- partial indexes would find the same rows. But a deletion of an account looks for all of them, and finds none by a
+-- partial index.
+CREATE INDEX invitations_of_user ON invitations (user_id, archived_start, event_id) INCLUDE (status, plus_ones);
 -- The first participants of an event, in the order of `Event.withParticipants`.
 CREATE INDEX invitations_in_order ON invitations (
   event_id, array_position(ARRAY['going', 'maybe', 'waitlisted', 'invited'], status), invited_at, user_id
 );
 -- The waiting list, longest waiting first.
 CREATE INDEX invitations_waiting ON invitations (event_id, answered_at, user_id) WHERE status = 'waitlisted';
+
+-- Triggers, so that they also run for an operator's statement. The lock keeps an event from entering the archive between
+-- this read and the end of the transaction. Changes that add guests or co-hosts hold a stronger one already.
+CREATE FUNCTION copy_archived_start() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT archived_start INTO NEW.archived_start FROM events WHERE id = NEW.event_id FOR SHARE;
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER guest_is_added BEFORE INSERT OR UPDATE OF event_id ON invitations
+  FOR EACH ROW EXECUTE FUNCTION copy_archived_start();
+CREATE TRIGGER co_host_is_added BEFORE INSERT OR UPDATE OF event_id ON event_co_hosts
+  FOR EACH ROW EXECUTE FUNCTION copy_archived_start();
+
+-- Writes the rows of guests and co-hosts once, when their event enters the archive.
+CREATE FUNCTION pass_on_archived_start() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE invitations SET archived_start = NEW.archived_start WHERE event_id = NEW.id;
+  IF NEW.may_have_co_hosts THEN
+    UPDATE event_co_hosts SET archived_start = NEW.archived_start WHERE event_id = NEW.id;
+  END IF;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER event_is_archived AFTER UPDATE OF archived_at, start_time ON events
+  FOR EACH ROW WHEN (OLD.archived_start IS DISTINCT FROM NEW.archived_start) EXECUTE FUNCTION pass_on_archived_start();
 
 -- down
 
@@ -169,3 +206,5 @@ DROP TABLE event_co_hosts;
 DROP FUNCTION note_co_host;
 DROP TABLE events;
 DROP FUNCTION move_event_stamp;
+DROP FUNCTION copy_archived_start;
+DROP FUNCTION pass_on_archived_start;

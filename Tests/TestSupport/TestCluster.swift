@@ -53,6 +53,29 @@ public enum TestCluster {
     try await cluster.value.folder + "/postgres.log"
   }
 
+  /// Fails if the row of a guest or co-host differs from its event. The copies of each database are compared, whatever a
+  /// test did in it.
+  public static let checkingCopies = """
+    DO $$
+    BEGIN
+      -- Some databases are empty.
+      IF to_regclass('invitations') IS NOT NULL THEN
+        IF EXISTS (
+          SELECT FROM (
+            SELECT event_id, archived_start FROM invitations
+            UNION ALL
+            SELECT event_id, archived_start FROM event_co_hosts
+          ) AS copy
+          JOIN events AS e ON e.id = copy.event_id
+          WHERE copy.archived_start IS DISTINCT FROM e.archived_start
+        ) THEN
+          RAISE EXCEPTION 'archived_start of a guest or co-host differs from the event';
+        END IF;
+      END IF;
+    END
+    $$
+    """
+
   /// Creates a database, hands its URL to `body`, and drops it.
   ///
   /// - Parameter template: the name of a database to copy.
@@ -63,6 +86,7 @@ public enum TestCluster {
       let url = try await createDatabase(template: template)
       do {
         let value = try await body(url)
+        try await ScriptConnection.run(url, timeout: .seconds(60)) { try $0.script(checkingCopies) }
         try await dropDatabase(url)
         return value
       } catch {

@@ -127,6 +127,8 @@ struct Keyset: Sendable {
   let time: SQL
   let id: SQL
   let order: Order
+  /// Whether no two items have the same time. The id then adds nothing to the order, and no sort to the plan.
+  var hasUniqueTimes = false
   /// Whether `source` already begins at the page's cursor, because it is cut to the page before a join.
   var isCut = false
   /// Joins that apply to the page only, which is named `page` and has `cursor_time` and `cursor_id`. With thousands of
@@ -162,7 +164,8 @@ struct Keyset: Sendable {
 
   /// The order of a page, by columns of its query.
   fileprivate var sorting: SQL {
-    "cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)"
+    if hasUniqueTimes { return "cursor_time \(unescaped: order.rawValue)" }
+    return "cursor_time \(unescaped: order.rawValue), cursor_id \(unescaped: order.rawValue)"
   }
 }
 

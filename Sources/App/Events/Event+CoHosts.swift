@@ -280,7 +280,7 @@ struct HostOffer: Sendable {
       SELECT \(Person.columns("u")), o.offered_at
       FROM host_offers AS o
       JOIN users AS u ON u.id = o.user_id
-      WHERE o.event_id = \(event) AND o.event_id IN (\(Event.hosted(by: host))) AND \(User.visible("u.id", to: host))
+      WHERE o.event_id = \(event) AND \(Event.isHosted(event, by: host)) AND \(User.visible("u.id", to: host))
       ORDER BY o.offered_at, o.id
       """)
     // No row: the event has no offers, or the user is not a host.

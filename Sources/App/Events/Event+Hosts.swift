@@ -36,16 +36,22 @@ extension Event {
     "SELECT event_id FROM event_hosts WHERE user_id = \(user)"
   }
 
-  /// A query of the events that a user hosts or is invited to, archived ones included.
-  static func concerning(_ user: User.ID) -> SQL {
-    "\(hosted(by: user)) UNION ALL SELECT event_id FROM invitations WHERE user_id = \(user)"
+  /// A query of the live events that a user hosts.
+  static func hostedLive(by user: User.ID) -> SQL { "\(hosted(by: user)) AND \(isLive)" }
+
+  /// A SQL condition: whether a user hosts an event.
+  static func isHosted(_ id: ID, by user: User.ID) -> SQL { "EXISTS (\(hosted(by: user)) AND event_id = \(id))" }
+
+  /// A query of the live events that a user hosts or is invited to.
+  static func liveConcerning(_ user: User.ID) -> SQL {
+    "\(hostedLive(by: user)) UNION ALL SELECT event_id FROM invitations WHERE user_id = \(user) AND \(isLive)"
   }
 
   /// - Throws: ``AppError/notAHost`` for a guest, and ``AppError/eventNotFound`` for everyone else who is no host.
   static func checkHosts(_ event: ID, _ user: User.ID, in database: some Querying) async throws {
     let row = try await database.first(
       """
-      SELECT \(event) IN (\(hosted(by: user))) AS hosts, \(isVisible(event, to: user)) AS sees
+      SELECT \(isHosted(event, by: user)) AS hosts, \(isVisible(event, to: user)) AS sees
       """)
     if let row, try row["hosts"] { return }
     if let row, try row["sees"] { throw AppError.notAHost }

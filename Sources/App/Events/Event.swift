@@ -71,29 +71,84 @@ public struct Event: Sendable {
     (invited_count + going_count + maybe_count + declined_count + waitlisted_count + pending_count - plus_ones_count)
     """
 
-  /// The events that a user hosts or is invited to.
-  static func visible(to user: User.ID) -> SQL { visible(user) }
+  /// The live events that a user hosts or is invited to.
+  private static func live(for user: User.ID) -> SQL { live(user) }
 
-  private static let visible = CompiledSQL { (user: SQLArgument<User.ID>) in visible(to: user) }
+  private static let live = CompiledSQL { (user: SQLArgument<User.ID>) in
+    shown("(\(memberships(of: user, where: isLive)))", to: user)
+  }
 
-  static func visible(to user: some SQLExpression<User.ID>) -> SQL {
+  /// An event, if a user hosts it or is invited to it.
+  private static func one(_ id: some SQLExpression<ID>, for user: some SQLExpression<User.ID>) -> SQL {
+    shown("(\(memberships(of: user, where: "event_id = \(id)")))", to: user)
+  }
+
+  /// A SQL condition on an event, or on a row of a guest or co-host: whether the event is live. The index of such rows
+  /// has these first, so that a read costs as much as a user has live events, whatever their past.
+  static let isLive: SQL = "archived_start IS NULL"
+
+  /// A query of `event_id`, `my_status` and `my_plus_ones` of events that a user hosts or is invited to.
+  ///
+  /// - Parameter condition: on `event_id` or `archived_start`. Without one, the query reads a user's whole past.
+  static func memberships(of user: some SQLExpression<User.ID>, where condition: SQL) -> SQL {
     """
-    (
-      SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = \(user)
-      UNION ALL
-      SELECT event_id, status, plus_ones FROM invitations WHERE user_id = \(user)
-    ) AS m
-    JOIN events AS e ON e.id = m.event_id
+    SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = \(user) AND \(condition)
+    UNION ALL
+    SELECT event_id, status, plus_ones FROM invitations WHERE user_id = \(user) AND \(condition)
+    """
+  }
+
+  /// The relations of ``columns``, for a reader.
+  ///
+  /// `OFFSET 0` keeps the planner from reading all events instead of these: it takes a user with a long past for one
+  /// with many live events.
+  ///
+  /// - Parameter memberships: a relation of `event_id`, `my_status` and `my_plus_ones`.
+  static func shown(_ memberships: SQL, to user: some SQLExpression<User.ID>) -> SQL {
+    """
+    \(memberships) AS m
+    CROSS JOIN LATERAL (SELECT * FROM events WHERE id = m.event_id OFFSET 0) AS e
     LEFT JOIN users AS c ON c.id = e.creator_id AND \(User.visible("c.id", to: user))
     CROSS JOIN \(coHosts(seenBy: user))
     """
+  }
+
+  /// A relation for ``shown(_:to:)``, with `archived_start`: the latest archived events of a user, at most a page.
+  ///
+  /// Each part reads its index from the place of the cursor. As a subquery, the limit has no value that the planner
+  /// knows, so that it never prefers to read and sort all of a user's past.
+  private static func archived(of user: User.ID, _ page: PageRequest) -> SQL {
+    let limit = page.limit + 1
+    func part(_ columns: SQL, _ id: SQL, from table: SQL) -> SQL {
+      let rest: SQL =
+        page.cursor.map { cursor -> SQL in "(archived_start, \(id)) < (\(cursor.time), \(cursor.id))" }
+        ?? "archived_start IS NOT NULL"
+      return """
+        (
+          SELECT \(id) AS event_id, \(columns), archived_start FROM \(table) = \(user) AND \(rest)
+          ORDER BY archived_start DESC, \(id) DESC
+          LIMIT (SELECT \(limit))
+        )
+        """
+    }
+    return """
+      (
+        \(part("'creator' AS my_status, 0 AS my_plus_ones", "id", from: "events WHERE creator_id"))
+        UNION ALL
+        \(part("'host', 0", "event_id", from: "event_co_hosts WHERE user_id"))
+        UNION ALL
+        \(part("status, plus_ones", "event_id", from: "invitations WHERE user_id"))
+        ORDER BY archived_start DESC, event_id DESC
+        LIMIT (SELECT \(limit))
+      )
+      """
   }
 
   // MARK: Reading
 
   /// An event without its participants. Only its hosts and its guests can read it.
   static func find(withoutGuests id: ID, for user: User.ID, in database: some Querying) async throws -> Event {
-    let row = try await database.first("SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)")
+    let row = try await database.first("SELECT \(columns) FROM \(one(id, for: user))")
     guard let row else { throw AppError.eventNotFound }
     return try Event(row: row)
   }
@@ -123,10 +178,15 @@ public struct Event: Sendable {
   static func list(
     archived: Bool, of user: User.ID, showsParticipants: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<Event> {
-    let query = Keyset(
-      list: archived ? .pastEvents : .events, columns: columns,
-      source: "\(visible(to: user)) WHERE e.archived_at IS \(unescaped: archived ? "NOT NULL" : "NULL")",
-      time: "e.start_time", id: "e.id", order: archived ? .descending : .ascending)
+    let query =
+      archived
+      ? Keyset(
+        list: .pastEvents, columns: columns,
+        source: "\(shown(Self.archived(of: user, page), to: user)) WHERE true", time: "m.archived_start",
+        id: "m.event_id", order: .descending, isCut: true)
+      : Keyset(
+        list: .events, columns: columns, source: "\(live(for: user)) WHERE true", time: "e.start_time", id: "e.id",
+        order: .ascending)
     if showsParticipants {
       return try await List.read(page: page, query: query, in: database) {
         withParticipants($0, order: $1, atMost: participantsListed, for: user)
@@ -142,7 +202,14 @@ public struct Event: Sendable {
   static func these(
     _ ids: [ID], for user: User.ID, showsParticipants: Bool = false, in database: some Querying
   ) async throws -> [Event] {
-    let events: SQL = "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = ANY(\(ids))"
+    // Each is looked up by both ids.
+    let memberships = memberships(of: user, where: "event_id = wanted.id")
+    let wanted: SQL = """
+      (
+        SELECT m.* FROM (SELECT DISTINCT unnest(\(ids)) AS id) AS wanted CROSS JOIN LATERAL (\(memberships)) AS m
+      )
+      """
+    let events: SQL = "SELECT \(columns) FROM \(shown(wanted, to: user))"
     guard showsParticipants else {
       return try await database.rows("\(events) ORDER BY array_position(\(ids), e.id)").map(Event.init(row:))
     }
@@ -310,8 +377,7 @@ extension Event {
 
   private static let detail = CompiledSQL { (id: SQLArgument<ID>, user: SQLArgument<User.ID>) in
     withParticipants(
-      "SELECT \(columns) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id", atMost: participantsShown,
-      for: user)
+      "SELECT \(columns) FROM \(one(id, for: user))", order: "event.id", atMost: participantsShown, for: user)
   }
 
   /// The ids of all users and visitors whom the event shows.
@@ -348,7 +414,7 @@ extension Event {
     withGuests id: ID, for user: User.ID, digests: ItemDigests, in database: some Querying
   ) async throws -> (event: Event, tag: String?) {
     let event = withParticipants(
-      "SELECT \(columns), \(validator(for: user)) FROM \(visible(to: user)) WHERE e.id = \(id)", order: "event.id",
+      "SELECT \(columns), \(validator(for: user)) FROM \(one(id, for: user))", order: "event.id",
       atMost: participantsShown, for: user)
     let rows = try await database.rows(
       """

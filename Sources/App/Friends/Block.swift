@@ -113,7 +113,7 @@ extension User {
     }
   }
 
-  /// A query of the events that a block between two users concerns. One of them hosts the event, and the other also
+  /// A query of the live events that a block between two users concerns. One of them hosts the event, and the other also
   /// hosts it, or is invited, or has a proposal about it. It includes events with both as co-hosts, because one may
   /// become the creator meanwhile.
   private static func events(between pair: [ID]) -> SQL {
@@ -121,7 +121,7 @@ extension User {
     SELECT i.event_id
     FROM invitations AS i
     JOIN event_hosts AS h ON h.event_id = i.event_id
-    WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
+    WHERE i.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND i.\(Event.isLive)
     UNION
     SELECT p.event_id
     FROM proposals AS p
@@ -129,7 +129,7 @@ extension User {
     WHERE p.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair))
     UNION
     SELECT h.event_id FROM event_hosts AS h
-    WHERE h.user_id = ANY(\(pair))
+    WHERE h.user_id = ANY(\(pair)) AND h.\(Event.isLive)
     GROUP BY h.event_id
     HAVING count(*) = 2
     """
@@ -214,8 +214,7 @@ extension Change {
         SELECT mine.user_id
         FROM event_hosts AS mine
         JOIN event_hosts AS h ON h.event_id = mine.event_id AND h.user_id <> mine.user_id
-        JOIN events AS e ON e.id = mine.event_id
-        WHERE mine.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND e.archived_at IS NULL
+        WHERE mine.user_id = ANY(\(pair)) AND h.user_id = ANY(\(pair)) AND mine.\(Event.isLive)
         """)
   }
 }

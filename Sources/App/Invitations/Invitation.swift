@@ -34,16 +34,13 @@ struct Invitation: Sendable {
   static func list(
     of user: User.ID, status: Status?, showsParticipants: Bool = false, page: PageRequest, in database: some Querying
   ) async throws -> List<Invitation> {
-    var source: SQL = """
+    let mine: SQL = """
       (
         SELECT event_id, status AS my_status, plus_ones AS my_plus_ones, invited_at
-        FROM invitations WHERE user_id = \(user)
-      ) AS m
-      JOIN events AS e ON e.id = m.event_id
-      LEFT JOIN users AS c ON c.id = e.creator_id AND \(User.visible("c.id", to: user))
-      CROSS JOIN \(Event.coHosts(seenBy: user))
-      WHERE e.archived_at IS NULL
+        FROM invitations WHERE user_id = \(user) AND \(Event.isLive)
+      )
       """
+    var source: SQL = "\(Event.shown(mine, to: user)) WHERE true"
     if let status { source += " AND m.my_status = \(status)" }
     let query = Keyset(
       list: status == nil ? .invitations : .invitationsByStatus, columns: "\(Event.columns), m.invited_at",

@@ -98,7 +98,7 @@ struct ShareLink: Sendable {
     let links = try await database.rows(
       """
       SELECT \(hostsColumns) FROM share_links
-      WHERE event_id = \(event) AND event_id IN (\(Event.hosted(by: host)))
+      WHERE event_id = \(event) AND \(Event.isHosted(event, by: host))
       ORDER BY id
       """
     ).map(ShareLink.init(ofHosts:))

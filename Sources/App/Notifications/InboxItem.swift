@@ -19,6 +19,8 @@ struct InboxItem: Sendable {
   static let channel = "muster_inbox"
   /// Items marked in one change, under the lock of the user's stamps.
   static let maximumMarked = 1000
+  /// Unread items are counted up to this number, which stands for itself and all above it.
+  static let maximumUnread = 999
 
   /// The columns of ``source(of:)``.
   static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
@@ -41,7 +43,7 @@ struct InboxItem: Sendable {
     payload = try row["payload"]
   }
 
-  /// Newest first, with the number of all unread items as the list's ``List/count``.
+  /// Newest first, with the number of all unread items, up to ``maximumUnread``, as the list's ``List/count``.
   ///
   /// - Parameter onlyUnread: leaves out read items. Phones do not keep this list, so it has no stamp.
   static func list(
@@ -52,10 +54,16 @@ struct InboxItem: Sendable {
       .notifications, of: user, page: page,
       query: Keyset(
         list: onlyUnread ? .unreadInbox : .inbox, columns: columns, source: onlyUnread ? unread : source(of: user),
-        time: "n.filed_at", id: "n.id", order: .descending, count: "(SELECT count(*) FROM \(unread))"),
+        time: "n.filed_at", id: "n.id", order: .descending, hasUniqueTimes: true,
+        count: "(\(counting(unread, upTo: maximumUnread)))"),
       in: database, item: InboxItem.init(row:))
     if onlyUnread { list.stamp = nil }
     return list
+  }
+
+  /// As a subquery, the limit has no value that the planner knows, so that it never prefers to read all rows.
+  private static func counting(_ source: SQL, upTo limit: Int) -> SQL {
+    "SELECT count(*) FROM (SELECT FROM \(source) LIMIT (SELECT \(limit))) AS counted"
   }
 
   /// The items to mark as read.
@@ -96,18 +104,16 @@ struct InboxItem: Sendable {
       """)
   }
 
-  /// A query for the number of unread items, and how many of them are still to be marked. No row if the account is
-  /// gone.
-  static func unread(of user: User.ID, left marked: Marked) -> SQL {
-    """
-    SELECT counted.unread, counted.rest
-    FROM user_stamps
-    CROSS JOIN (
-      SELECT count(*) AS unread, count(*) FILTER (WHERE \(marked.condition)) AS rest
-      FROM \(source(of: user)) AND n.read_at IS NULL
-    ) AS counted
-    WHERE user_id = \(user)
-    """
+  /// A query for the number of unread items that remain once the given ones are marked, up to ``maximumUnread``, and for
+  /// how many are still to be marked, up to one more than a batch. No row if the account is gone.
+  static func unread(of user: User.ID, besides marked: Marked) -> SQL {
+    let unread: SQL = "\(source(of: user)) AND n.read_at IS NULL"
+    return """
+      SELECT (\(counting("\(unread) AND NOT (\(marked.condition))", upTo: maximumUnread))) AS unread,
+        (\(counting("\(unread) AND \(marked.condition)", upTo: maximumMarked + 1))) AS rest
+      FROM user_stamps
+      WHERE user_id = \(user)
+      """
   }
 }
 

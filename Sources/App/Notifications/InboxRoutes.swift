@@ -41,7 +41,7 @@ struct InboxRoutes {
       if let time = body.before { return .arrived(by: time) }
       return .these(body.ids ?? [])
     }
-    let reading = InboxItem.unread(of: me, left: marked)
+    let reading = InboxItem.unread(of: me, besides: marked)
     if context.idempotent != nil {
       // All batches but the last, whose response is stored.
       while let row = try await database.first(reading), try row[1] > InboxItem.maximumMarked {
@@ -50,9 +50,8 @@ struct InboxRoutes {
       return try await dependencies.respond(to: context, at: [.user(me)]) { change in
         // Read first: after marking, the lock on the stamps would be held during this read.
         guard let row = try await change.first(reading) else { throw AppError.sessionEnded }
-        let (unread, marking): (Int, Int) = (try row[0], try row[1])
         try InboxItem.markRead(marked, by: me, on: session, in: change)
-        return .json(UnreadCount(count: unread - marking))
+        return .json(UnreadCount(count: try row[0]))
       }
     }
     while true {

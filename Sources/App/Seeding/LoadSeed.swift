@@ -148,27 +148,29 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("events", Double(number) / Double(total)) }
       }
     }
-    let invitationColumns = ["event_id", "user_id", "status", "invited_at", "answered_at"]
+    let invitationColumns = ["event_id", "user_id", "status", "invited_at", "answered_at", "archived_start"]
     try connection.copy(into: "invitations", columns: invitationColumns) { rows in
       for number in 0..<total {
         let made = event(number)
         for (place, guest) in made.guests.enumerated() {
           let answered = guest.status == .invited ? nil : made.created.adding(seconds: 3600 + place)
           try rows.append(
-            eventID(number).rawValue, userID(guest.user).rawValue, guest.status.rawValue, made.created, answered)
+            eventID(number).rawValue, userID(guest.user).rawValue, guest.status.rawValue, made.created, answered,
+            made.plan.liveUntil <= start ? made.plan.startTime : nil)
         }
         if number % 10_000 == 0 { progress("invitations", Double(number) / Double(total)) }
       }
     }
   }
 
-  /// Drops foreign keys and secondary indexes, because building them at once is cheaper than row by row.
+  /// Drops foreign keys and secondary indexes, because building them at once is cheaper than row by row. Triggers would
+  /// look up the event of each guest.
   ///
   /// - Returns: the statements that create them again.
   private func dropKeysAndIndexes(on connection: ScriptConnection) throws -> [String] {
     let tables = ["users", "user_stamps", "friendships", "events", "invitations"]
-    var drops: [String] = []
-    var creations: [String] = []
+    var drops = ["ALTER TABLE invitations DISABLE TRIGGER USER"]
+    var creations = ["ALTER TABLE invitations ENABLE TRIGGER USER"]
     for row in try connection.rows(
       """
       SELECT pg_get_indexdef(i.indexrelid) AS definition, i.indexrelid::regclass::text AS name

@@ -19,7 +19,7 @@ struct Export: Sendable {
     } catch {
       throw AppError.exportRunning
     }
-    let row = try await database.slow.first(Section.profile.page(of: user, after: Section.profile.key.first))
+    let row = try await database.slow.first(Section.profile.page(of: user, .all, after: Section.profile.start))
     guard let row else { throw AppError.sessionEnded }
     self.user = user
     self.database = database
@@ -34,17 +34,19 @@ struct Export: Sendable {
     for section in Section.all {
       bytes.writeString(",\"\(section.name)\":[")
       var separator = ""
-      var place: String? = section.key.first
-      while let after = place {
-        let rows = try await database.slow.rows(section.page(of: user, after: after))
-        for row in rows {
-          bytes.writeString(separator)
-          bytes.writeString(try row["item"])
-          separator = ","
+      for part in section.parts {
+        var place: Section.Place? = section.start
+        while let after = place {
+          let rows = try await database.slow.rows(section.page(of: user, part, after: after))
+          for row in rows {
+            bytes.writeString(separator)
+            bytes.writeString(try row["item"])
+            separator = ","
+          }
+          place = rows.count < Self.pageLength ? nil : try rows.last.map(Section.Place.init(row:))
+          try await writer.write(bytes)
+          bytes.clear()
         }
-        place = try rows.count < Self.pageLength ? nil : rows.last?["place"]
-        try await writer.write(bytes)
-        bytes.clear()
       }
       bytes.writeString("]")
     }
@@ -77,6 +79,8 @@ extension Export {
     /// The columns with lists of ids that may include the user's.
     var ownerLists: [String] = []
     var key = Key.uuid("id")
+    /// Whether the rows are of events, or of their guests and hosts. An index has them by archived start.
+    var isArchivable = false
     /// The columns that are shown: as they are, as times, and as the people whose ids they hold.
     var values: [String] = []
     var times: [String] = []
@@ -105,8 +109,23 @@ extension Export {
       static func time(_ column: String) -> Key { Key(column: column, type: "timestamptz", first: "-infinity") }
     }
 
-    /// - Parameter after: the `place` of the previous row.
-    func page(of user: User.ID, after place: String) -> SQL {
+    /// The rows that are read one after the other, in the order of one index.
+    enum Part {
+      case all, archived, live
+    }
+
+    var parts: [Part] { isArchivable ? [.archived, .live] : [.all] }
+
+    /// The place of a row in its part.
+    struct Place {
+      fileprivate let archivedStart: String
+      fileprivate let key: String
+    }
+
+    var start: Place { Place(archivedStart: Key.time("archived_start").first, key: key.first) }
+
+    /// - Parameter place: that of the previous row.
+    func page(of user: User.ID, _ part: Part, after place: Place) -> SQL {
       var mine: SQL = "false"
       for owner in owners { mine += " OR t.\(unescaped: owner) = \(user)" }
       for list in ownerLists { mine += " OR \(user) = ANY(t.\(unescaped: list))" }
@@ -114,12 +133,26 @@ extension Export {
       for person in people where !showsHidden {
         seen += " AND (t.\(unescaped: person) IS NULL OR \(User.visible("t.\(unescaped: person)", to: user)))"
       }
+      let id: SQL = "t.\(unescaped: key.column)"
+      let after: SQL = "\(place.key)::\(unescaped: key.type)"
+      let (rest, order, archivedStart): (SQL, SQL, SQL) =
+        switch part {
+        case .all: ("\(id) > \(after)", id, "NULL")
+        case .live: ("t.archived_start IS NULL AND \(id) > \(after)", id, "NULL")
+        case .archived:
+          (
+            "(t.archived_start, \(id)) > (\(place.archivedStart)::timestamptz, \(after))",
+            "t.archived_start, \(id)", "t.archived_start"
+          )
+        }
+      // As a subquery, the limit has no value that the planner knows, so that it does not sort all rows for each page.
       return """
-        SELECT json_build_object(\(unescaped: members)) AS item, (t.\(unescaped: key.column))::text AS place
+        SELECT json_build_object(\(unescaped: members)) AS item, (\(id))::text AS place,
+          (\(archivedStart))::text AS archived_start
         FROM \(unescaped: view ?? table) AS t
-        WHERE (\(mine)) AND \(seen) AND t.\(unescaped: key.column) > \(place)::\(unescaped: key.type)
-        ORDER BY t.\(unescaped: key.column)
-        LIMIT \(Export.pageLength)
+        WHERE (\(mine)) AND \(seen) AND \(rest)
+        ORDER BY \(order)
+        LIMIT (SELECT \(Export.pageLength))
         """
     }
 
@@ -154,6 +187,13 @@ extension Export {
       }
       return name
     }
+  }
+}
+
+extension Export.Section.Place {
+  init(row: Row) throws {
+    let archivedStart: String? = try row["archived_start"]
+    self.init(archivedStart: archivedStart ?? "", key: try row["place"])
   }
 }
 
@@ -197,18 +237,18 @@ extension Export.Section {
       values: ["id", "user_id", "event_id", "visitor_id", "reason", "text"], times: ["created_at", "closed_at"],
       withheld: ["link_id", "owner_id", "snapshot", "picture", "closing_note", "expires_at"]),
     Self(
-      name: "events", table: "events", owners: ["creator_id"],
+      name: "events", table: "events", owners: ["creator_id"], isArchivable: true,
       values: ["id"] + Event.Plan.columns.names(areTimes: false) + [
         "status", "version", "invited_count", "going_count", "maybe_count", "declined_count", "waitlisted_count",
         "pending_count", "visitor_count", "plus_ones_count", "start_offset", "end_offset", "answer_by_offset",
       ],
       times: Event.Plan.columns.names(areTimes: true) + [
         "remind_at", "live_until", "archived_at", "created_at", "updated_at",
-      ], withheld: ["may_have_co_hosts", "stamp", "zone_rules"]),
+      ], withheld: ["archived_start", "may_have_co_hosts", "stamp", "zone_rules"]),
     Self(
-      name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"),
+      name: "hostedEvents", table: "event_co_hosts", owners: ["user_id"], key: .uuid("event_id"), isArchivable: true,
       values: ["event_id"], times: ["added_at"],
-      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
+      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)", withheld: ["archived_start"]),
     Self(
       name: "hostOffers", table: "host_offers", owners: ["user_id"], values: ["id", "event_id"], times: ["offered_at"]),
     Self(
@@ -229,9 +269,9 @@ extension Export.Section {
         "lapses_at", "merges_into",
       ]),
     Self(
-      name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"),
+      name: "invitations", table: "invitations", owners: ["user_id"], key: .uuid("event_id"), isArchivable: true,
       values: ["event_id", "status", "plus_ones"], times: ["invited_at", "answered_at", "reminded_at"],
-      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)"),
+      more: "'title', (SELECT e.title FROM events AS e WHERE e.id = t.event_id)", withheld: ["archived_start"]),
     Self(
       name: "queuedNotices", table: "notification_queue", owners: [], ownerLists: ["recipient_ids"], key: .bigint("id"),
       values: ["notice_id", "type", "subject_id", "payload"], times: ["created_at", "died_at"], people: ["person_id"],

@@ -135,7 +135,7 @@ extension Change {
   /// Locks the live events that show a person whose name or picture is about to change, so that no one is invited to
   /// them meanwhile. The caller has locked the person.
   func lockEvents(thatShow person: User.ID) throws {
-    try write(Event.locking(Event.concerning(person), where: "archived_at IS NULL"))
+    try write(Event.locking(Event.liveConcerning(person), where: "archived_at IS NULL"))
   }
 
   /// Touches every list that shows this person's name or picture, and no other list, because that would reveal a block.
@@ -143,14 +143,14 @@ extension Change {
   /// shows both, and the live events that they host, for all hosts and guests. Also moves the stamps of the live events
   /// that show them, for all readers: `counts` tells anyway that someone hidden is there. The caller has locked the person and these events.
   func touchWhoSees(_ person: User.ID) throws {
-    try Event.moveStamps(of: Event.concerning(person), in: self)
+    try Event.moveStamps(of: Event.liveConcerning(person), in: self)
     touch(.profile, of: person)
     touch(.friends, ofUsersIn: "SELECT friend_id FROM friends WHERE user_id = \(person)")
     touch(.blocks, ofUsersIn: "SELECT blocker_id FROM shown_blocks WHERE blocked_id = \(person)")
     let pending: SQL = "status = 'pending' AND (sender_id = \(person) OR receiver_id = \(person))"
     touch(.friendRequests, ofUsersIn: "SELECT receiver_id FROM friend_requests WHERE \(pending) AND NOT filtered")
     touch(.sentFriendRequests, ofUsersIn: "SELECT sender_id FROM friend_requests WHERE \(pending)")
-    let hosted: SQL = "SELECT id FROM events WHERE id IN (\(Event.hosted(by: person))) AND archived_at IS NULL"
+    let hosted = Event.hostedLive(by: person)
     touch(
       .events,
       ofUsersIn: """

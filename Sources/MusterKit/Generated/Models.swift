@@ -1629,7 +1629,7 @@ struct ReadAll: Codable, Sendable, Hashable {
 
 /// The remaining unread notifications.
 struct Unread: Codable, Sendable, Hashable {
-  /// The number of unread notifications after this call.
+  /// The number of unread notifications after this call. 999 also stands for more.
   var unread: Int
 }
 

@@ -7,7 +7,7 @@ public struct Page<Item> {
   /// The collection's stamp when the first page was read. Nil for lists that are not cache collections, and on a later
   /// page once the list has changed.
   public var timestamp: Stamp?
-  /// The number of unread notifications in the whole inbox; only in pages of the inbox.
+  /// The number of unread notifications in the whole inbox, where 999 also stands for more; only in pages of the inbox.
   public var unread: Int?
   /// One for each item; only on request.
   public var digests: [String]?

@@ -90,7 +90,7 @@ extension PreviewWorld {
     return try .json(lists.notificationPreferences)
   }
 
-  var unread: Int { (lists.notifications ?? []).count { $0.readAt == nil } }
+  var unread: Int { min((lists.notifications ?? []).count { $0.readAt == nil }, 999) }
 
   /// The notifications that a request marks: those with some ids, or all that had arrived by a time.
   private func marked(_ body: JSONValue) -> [InboxItem.ID] {

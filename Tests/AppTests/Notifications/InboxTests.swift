@@ -30,6 +30,25 @@ import Testing
     }
   }
 
+  @Test func `unread notifications are counted up to 999`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.fileNotifications(1001, for: ana)
+      let list = try await ana.get("notifications?limit=3")
+      #expect(list["unread"].int == 999)
+      let ids = list["items"].array.compactMap { $0["id"].string }
+      func mark(_ ids: some Sequence<String>) async throws -> Int? {
+        let list = ids.map { "\"\($0)\"" }.joined(separator: ",")
+        return try await ana.markRead(#"{"ids": [\#(list)]}"#).json["unread"].int
+      }
+      #expect(try await mark(ids[..<1]) == 999)
+      #expect(try await mark(ids[1...]) == 998)
+      #expect(try await ana.get("notifications")["unread"].int == 998)
+      #expect(try await ana.markRead(#"{"all": true}"#).json["unread"].int == 0)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `all notifications of a user are marked at once`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))

@@ -78,6 +78,20 @@ import Testing
     }
   }
 
+  @Test func `a visitor who merges after the event is over has it in the archive`() async throws {
+    try await TestApp.run { app in
+      let (_, event, link) = try await gather(app)
+      let (zoe, token) = try await signUp("zoe", in: app)
+      _ = try await app.confirmedVisit(link, email: "zoe@example.com")
+      try await app.database.execute("UPDATE events SET archived_at = now()")
+      #expect(try await zoe.verify(token).status == 204)
+      try await merge(app)
+      #expect(try await zoe.get("events")["items"].array.isEmpty)
+      #expect(try await zoe.get("events?when=past")["items"].array.map { $0["id"].string } == [event])
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `a mailed code, a reset and a provider also prove an address`() async throws {
     try await TestApp.runWithProviders { app, identity in
       let (ana, event, link) = try await gather(app)

@@ -30,12 +30,10 @@ FROM (SELECT e.id, m.my_status, ROW(
   e.id, e.title, e.note, e.start_time, e.end_time, e.time_zone, e.location_name, e.latitude, e.longitude, e.url, e.capacity, e.answer_by, e.max_plus_ones, e.status, c.id, c.username, c.display_name, c.picture_url, co.co_hosts, e.version, e.invited_count,
   e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
   e.created_at, e.updated_at, m.my_status, m.my_plus_ones
-) AS event FROM (
-  SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = $2
-  UNION ALL
-  SELECT event_id, status, plus_ones FROM invitations WHERE user_id = $2
-) AS m
-JOIN events AS e ON e.id = m.event_id
+) AS event FROM (SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = $2 AND event_id = $1
+UNION ALL
+SELECT event_id, status, plus_ones FROM invitations WHERE user_id = $2 AND event_id = $1) AS m
+CROSS JOIN LATERAL (SELECT * FROM events WHERE id = m.event_id OFFSET 0) AS e
 LEFT JOIN users AS c ON c.id = e.creator_id AND c.id NOT IN (SELECT hidden_id FROM hidden WHERE user_id = $2)
 CROSS JOIN LATERAL (
   SELECT CASE WHEN e.may_have_co_hosts THEN ARRAY(
@@ -45,7 +43,7 @@ CROSS JOIN LATERAL (
     WHERE h.event_id = e.id AND h.user_id NOT IN (SELECT hidden_id FROM hidden WHERE user_id = $2)
     ORDER BY h.added_at, h.user_id
   ) ELSE ARRAY[]::record[] END AS co_hosts
-) AS co WHERE e.id = $1) AS event
+) AS co) AS event
 ORDER BY event.id;
 
 /* PATCH /api/v1/events/{id} */ INSERT INTO notification_queue (type, subject_id, person_id, recipient_ids, payload)

@@ -6,12 +6,10 @@ SELECT e.id, m.my_status, ROW(
   e.going_count, e.maybe_count, e.declined_count, e.waitlisted_count, e.pending_count, e.plus_ones_count,
   e.created_at, e.updated_at, m.my_status, m.my_plus_ones
 ) AS event, e.start_time AS cursor_time, e.id AS cursor_id
-FROM (
-  SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = $1
-  UNION ALL
-  SELECT event_id, status, plus_ones FROM invitations WHERE user_id = $1
-) AS m
-JOIN events AS e ON e.id = m.event_id
+FROM (SELECT event_id, role AS my_status, 0 AS my_plus_ones FROM event_hosts WHERE user_id = $1 AND archived_start IS NULL
+UNION ALL
+SELECT event_id, status, plus_ones FROM invitations WHERE user_id = $1 AND archived_start IS NULL) AS m
+CROSS JOIN LATERAL (SELECT * FROM events WHERE id = m.event_id OFFSET 0) AS e
 LEFT JOIN users AS c ON c.id = e.creator_id AND c.id NOT IN (SELECT hidden_id FROM hidden WHERE user_id = $1)
 CROSS JOIN LATERAL (
   SELECT CASE WHEN e.may_have_co_hosts THEN ARRAY(
@@ -21,7 +19,7 @@ CROSS JOIN LATERAL (
     WHERE h.event_id = e.id AND h.user_id NOT IN (SELECT hidden_id FROM hidden WHERE user_id = $1)
     ORDER BY h.added_at, h.user_id
   ) ELSE ARRAY[]::record[] END AS co_hosts
-) AS co WHERE e.archived_at IS NULL 
+) AS co WHERE true 
 ORDER BY cursor_time ASC, cursor_id ASC
 LIMIT $2
 ) AS item ON true

@@ -3,7 +3,8 @@ import Postgres
 
 /// The events of a user for a calendar that reads them again and again.
 ///
-/// The feed shows live events, and those that are archived and ended in the last 90 days. Declined events are absent.
+/// The feed shows live events, and those that are archived, began in the last year, and ended in the last 90 days.
+/// Declined events are absent.
 /// An archived event has no organizer: its creator's name changes without a stamp.
 struct CalendarFeed: Sendable {
   static let pastDays = 90
@@ -81,7 +82,17 @@ struct CalendarFeed: Sendable {
     _ link: CalendarLink.ID, of user: User.ID, today: Int, zones: ZoneDatabase, in database: some Querying
   ) async throws -> CalendarFeed {
     // An event is live for a day after its end.
-    let oldest = Timestamp(microseconds: 0).adding(seconds: (today - pastDays + 1) * day)
+    let midnight = Timestamp(microseconds: 0).adding(seconds: today * day)
+    let oldest = midnight.adding(seconds: (1 - pastDays) * day)
+    // The index has only the starts of archived events.
+    let earliest = midnight.adding(seconds: -daysDescribed.before * day)
+    let memberships: SQL = """
+      (
+        \(Event.memberships(of: user, where: Event.isLive))
+        UNION ALL
+        \(Event.memberships(of: user, where: "archived_start >= \(earliest)"))
+      )
+      """
     let rows = try await database.rows(
       """
       SELECT \(Tag.columns), item.*,
@@ -92,7 +103,7 @@ struct CalendarFeed: Sendable {
       JOIN user_stamps AS s ON s.user_id = l.user_id
       LEFT JOIN LATERAL (
         SELECT \(Event.columns), e.start_time, e.archived_at IS NOT NULL AS is_archived
-        FROM \(Event.visible(to: user))
+        FROM \(Event.shown(memberships, to: user))
         WHERE m.my_status <> 'declined' AND (e.archived_at IS NULL OR e.live_until >= \(oldest))
         ORDER BY e.archived_at IS NOT NULL, CASE WHEN e.archived_at IS NULL THEN e.start_time END, e.start_time DESC,
           e.id

@@ -66,16 +66,13 @@ enum Delivery {
 
   private struct Target {
     let device: Device
-    /// The recipient's unread notifications, for the badge of an iPhone.
+    /// The recipient's unread notifications, up to ``InboxItem/maximumUnread``, for the badge of an iPhone.
     let badge: Int?
     /// In seconds.
     let pause: Double?
     let mayWakeApp: Bool
     var wakesApp = false
   }
-
-  /// A badge does not count further.
-  private static let highestBadge = 9999
 
   /// Rereads what may have changed since fan-out, for sends that are about to begin. No push may follow a block, a
   /// deletion or a logout that was confirmed before.
@@ -132,7 +129,7 @@ enum Delivery {
             WHERE n.recipient_id = q.recipient_id AND n.read_at IS NULL AND NOT EXISTS (
               SELECT FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.person_id
             )
-            LIMIT \(highestBadge)
+            LIMIT \(InboxItem.maximumUnread)
           ) AS unread
         ) END,
         \(badgePause), coalesce(\(mayWakeApp), false)

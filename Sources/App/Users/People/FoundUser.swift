@@ -34,8 +34,8 @@ extension FoundUser {
     ).map(FoundUser.init(row:))
   }
 
-  /// People whose username or display name has a part that is similar to `query`, ignoring case, accents and some
-  /// typos. Friends come first, then the most similar names. The reader is left out, and so are strangers whose
+  /// People whose username or display name has words that begin like those of `query`, ignoring case, accents and one
+  /// typo a word. Friends come first, then the most similar names. The reader is left out, and so are strangers whose
   /// ``User/Audience`` does not include the reader.
   ///
   /// A person who is less than half as similar as the best match is left out. Otherwise friends who hardly match would
@@ -43,17 +43,18 @@ extension FoundUser {
   static func named(
     _ query: String, for reader: User.ID, atMost limit: Int, in database: Database
   ) async throws -> [FoundUser] {
-    let results = try await database.slow.send([similaritySetting, search(query, for: reader, atMost: limit)])
-    return try results[1].map(FoundUser.init(row:))
+    try await database.slow.rows(search(query, for: reader, atMost: limit)).map(FoundUser.init(row:))
   }
 
-  /// Sets the minimum similarity at which the index returns a name, for the transaction of a ``search(_:for:atMost:)``.
-  static let similaritySetting: SQL =
-    "SELECT set_config('pg_trgm.word_similarity_threshold', \(String(minimumSimilarity)), true)"
+  /// The strangers with all words of a query whom a search compares, and as many who are like it. So a search costs the
+  /// same with any number of users. If more have a name, those who registered first are compared, and the one with
+  /// exactly this username.
+  static let maximumCompared = 200
+  /// Each has some thirty keys.
+  private static let maximumWords = 8
 
-  /// Strangers come in the order of the index, which then reads only as many as are wanted. For that, its operand must
-  /// be a value, so it is a subquery and not a join. Among equally similar parts, the most similar whole names come
-  /// first.
+  /// Friends are all compared, and so is a limited number of strangers whom the index finds. As subqueries, the limits
+  /// have no value that the planner knows, so that it never prefers to read all users.
   ///
   /// The relationships are read for the people on the page, and for no others.
   ///
@@ -61,32 +62,44 @@ extension FoundUser {
   static func search(_ query: String, for reader: User.ID, atMost limit: Int) -> SQL {
     """
     WITH wanted AS MATERIALIZED (
-      SELECT folded(\(query)) AS name
+      SELECT name, words, ARRAY(
+        SELECT key FROM unnest(name_keys(array_to_string(words, ' '))) AS key WHERE char_length(key) > 2
+      ) AS keys
+      FROM (
+        SELECT name, (name_words(name))[:\(maximumWords)] AS words FROM (SELECT folded(\(query)) AS name) AS folded
+      ) AS split
     ), mine AS MATERIALIZED (
       SELECT friend_id FROM friends WHERE user_id = \(reader)
+    ), matching AS MATERIALIZED (
+      SELECT u.id FROM users AS u
+      -- The condition on the audience is that of the index.
+      WHERE name_keys(u.search_name) @> (SELECT words FROM wanted) AND u.findable_by <> 'no-one'
+        AND (SELECT words <> '{}' FROM wanted)
+      LIMIT (SELECT \(maximumCompared))
+    ), alike AS MATERIALIZED (
+      SELECT u.id FROM users AS u
+      WHERE name_keys(u.search_name) && (SELECT keys FROM wanted) AND u.findable_by <> 'no-one'
+      LIMIT (SELECT CASE WHEN count(*) < \(maximumCompared) THEN \(maximumCompared) ELSE 0 END FROM matching)
     ), found AS (
-      (
-        SELECT u.id, true AS is_friend, word_similarity(wanted.name, u.search_name) AS similarity,
-          similarity(wanted.name, u.search_name) AS whole_similarity
-        FROM wanted
-        CROSS JOIN mine
-        JOIN users AS u ON u.id = mine.friend_id
-        WHERE \(User.visible("u.id", to: reader))
-      )
+      SELECT u.id, true AS is_friend, word_similarity(wanted.name, u.search_name) AS similarity,
+        similarity(wanted.name, u.search_name) AS whole_similarity
+      FROM wanted
+      CROSS JOIN mine
+      JOIN users AS u ON u.id = mine.friend_id
+      WHERE \(User.visible("u.id", to: reader))
       UNION ALL
-      (
-        SELECT u.id, false, word_similarity((SELECT name FROM wanted), u.search_name),
-          similarity((SELECT name FROM wanted), u.search_name)
-        FROM users AS u
-        -- Without this, a query that matches no one, such as letters with spaces between, would scan the whole index.
-        WHERE u.search_name %> (SELECT name FROM wanted) AND u.id <> \(reader)
-          AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
-          -- The first condition is that of the index.
-          AND u.findable_by <> 'no-one'
-          AND \(User.Audience.includes("u.findable_by", of: "u.id", userWithFriends: "SELECT friend_id FROM mine"))
-        ORDER BY u.search_name <->> (SELECT name FROM wanted), u.search_name <-> (SELECT name FROM wanted)
-        LIMIT \(limit)
-      )
+      SELECT u.id, false, word_similarity(wanted.name, u.search_name), similarity(wanted.name, u.search_name)
+      FROM wanted
+      CROSS JOIN (
+        SELECT id FROM matching
+        UNION
+        SELECT id FROM alike
+        UNION
+        SELECT id FROM users WHERE username_key = ascii_folded(\(query)) AND findable_by <> 'no-one'
+      ) AS stranger
+      JOIN users AS u ON u.id = stranger.id
+      WHERE u.id <> \(reader) AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
+        AND \(User.Audience.includes("u.findable_by", of: "u.id", userWithFriends: "SELECT friend_id FROM mine"))
     ), ranked AS (
       SELECT id, is_friend, similarity, whole_similarity, max(similarity) OVER () AS best FROM found
     )

@@ -41,6 +41,15 @@ struct Relationship: Sendable {
       """
   }
 
+  /// A query of the users with a pending request to or from the reader. A filtered one is for its sender only.
+  static func pending(with reader: User.ID) -> SQL {
+    """
+    SELECT receiver_id FROM friend_requests WHERE status = 'pending' AND sender_id = \(reader)
+    UNION ALL
+    SELECT sender_id FROM friend_requests WHERE status = 'pending' AND receiver_id = \(reader) AND NOT filtered
+    """
+  }
+
   init(row: Row) throws {
     friendship = Friendship(rawValue: try row["friendship"]) ?? .none
     mutualFriendCount = try row["mutual_friend_count"]
@@ -92,25 +101,39 @@ struct Recommendation: Sendable {
   let person: Person
   let mutualFriendCount: Int
 
+  /// The friends that are asked for theirs, the newest ones, and how many of each one's friends are counted. So a list
+  /// costs the same with any number of users, however many friends these have.
+  private static let maximumFriends = 200
+
   /// The users with the most mutual friends come first. Friends, and users with a pending request to or from the
   /// reader, are left out, and so are users who want to be found by no one.
+  ///
+  /// All but the last condition are sets of ids, so that only as many users are read as are shown.
   static func list(for reader: User.ID, atMost limit: Int, in database: Database) async throws -> [Recommendation] {
-    // A reader with thousands of friends waits longer. Other readers must not wait for them.
+    // A reader with hundreds of friends waits longer. Other readers must not wait for them.
     let rows = try await database.slow.rows(
       """
+      WITH mine AS MATERIALIZED (
+        SELECT friend_id FROM friends WHERE user_id = \(reader)
+        ORDER BY since DESC, friend_id
+        LIMIT \(maximumFriends)
+      )
       SELECT \(Person.columns("u")), r.mutual_friend_count
       FROM (
         SELECT theirs.friend_id, count(*) AS mutual_friend_count
-        FROM friends AS mine
-        JOIN friends AS theirs ON theirs.user_id = mine.friend_id
-        WHERE mine.user_id = \(reader)
+        FROM mine
+        CROSS JOIN LATERAL (
+          SELECT friend_id FROM friends WHERE user_id = mine.friend_id LIMIT \(maximumFriends)
+        ) AS theirs
+        WHERE theirs.friend_id <> \(reader) AND \(User.visible("theirs.friend_id", to: reader))
+          AND theirs.friend_id NOT IN (SELECT friend_id FROM friends WHERE user_id = \(reader))
+          AND theirs.friend_id NOT IN (\(Relationship.pending(with: reader)))
         GROUP BY theirs.friend_id
+        ORDER BY mutual_friend_count DESC, theirs.friend_id
+        OFFSET 0
       ) AS r
-      JOIN users AS u ON u.id = r.friend_id
-      WHERE u.id <> \(reader) AND u.findable_by <> 'no-one' AND \(User.visible("u.id", to: reader))
-        AND NOT EXISTS (\(friends(with: reader, and: "u.id")))
-        AND NOT EXISTS (\(pendingRequest(between: reader, and: "u.id")))
-      ORDER BY r.mutual_friend_count DESC, u.id
+      CROSS JOIN LATERAL (SELECT * FROM users WHERE id = r.friend_id AND findable_by <> 'no-one' OFFSET 0) AS u
+      ORDER BY r.mutual_friend_count DESC, r.friend_id
       LIMIT \(limit)
       """)
     return try rows.map {

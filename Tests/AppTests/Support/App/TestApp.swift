@@ -102,6 +102,7 @@ struct TestApp: Sendable {
         try await body(running.app)
         let left = try await running.app.takeNotifications()
         #expect(left.isEmpty, "notifications that the test did not take", sourceLocation: sourceLocation)
+        try await running.app.database.execute("\(unescaped: TestCluster.checkingCopies)")
       } catch {
         try? await running.end()
         throw error

@@ -18,8 +18,7 @@ struct PlanLog {
   static func begin(in databaseURL: String) async throws {
     let settings = [
       "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0",
-      "auto_explain.log_analyze": "on",
-      "auto_explain.log_timing": "off",
+      "auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on", "auto_explain.log_timing": "off",
     ]
     try await ScriptConnection.run(databaseURL) { connection in
       // Otherwise the session does not know the settings' names.
@@ -54,5 +53,37 @@ struct PlanLog {
       }
     }
     return plans
+  }
+}
+
+extension PlanLog {
+  /// The rows that scans read, whether a filter then drops them or not, and the buffers that a statement touches.
+  struct Cost: CustomStringConvertible {
+    var rows = 0
+    var buffers = 0
+
+    var description: String { "\(rows) rows, \(buffers) buffers" }
+
+    /// - Parameter plans: as ``PlanLog/plans(during:)`` returns them.
+    init(of plans: [String]) {
+      for plan in plans {
+        // The first line about buffers is that of the whole statement.
+        if let total = plan.firstMatch(of: /Buffers: shared([a-z0-9= ]+)/) {
+          for part in total.1.matches(of: /(hit|read)=(\d+)/) { buffers += Int(part.2) ?? 0 }
+        }
+        var loops = 0
+        for line in plan.split(separator: "\n") {
+          if let node = line.firstMatch(of: /actual rows=(\d+) loops=(\d+)/) {
+            loops = 0
+            // A scan of a bitmap's index finds the rows that its table's scan reads.
+            guard line.contains(/Scan (Backward )?using|Seq Scan on|Bitmap Heap Scan on/) else { continue }
+            loops = Int(node.2) ?? 0
+            rows += (Int(node.1) ?? 0) * loops
+          } else if let dropped = line.firstMatch(of: /Rows Removed by (Filter|Index Recheck): (\d+)/) {
+            rows += (Int(dropped.2) ?? 0) * loops
+          }
+        }
+      }
+    }
   }
 }

@@ -132,10 +132,9 @@ extension Phone {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
       try await app.plantUsers(500, named: "Clara")
-      let responses = try await app.database.slow.send([
-        FoundUser.similaritySetting, "EXPLAIN (ANALYZE) \(FoundUser.search("clara", for: ana.userID, atMost: 3))",
-      ])
-      let lines: [String] = try responses[1].map { try $0[0] }
+      let lines: [String] = try await app.database.rows(
+        "EXPLAIN (ANALYZE) \(FoundUser.search("clara", for: ana.userID, atMost: 3))"
+      ).map { try $0[0] }
       let scans = lines.filter { $0.contains(" on friend_requests ") }
       #expect(!scans.isEmpty, "\(lines)")
       for scan in scans { #expect(scan.contains("loops=3)"), "\(scan)") }
@@ -308,30 +307,47 @@ extension Phone {
     }
   }
 
-  @Test func `the search uses the index, in the order of similarity`() async throws {
+  @Test(arguments: ["clara", "clxra", "c", "quentin", "clara quentin", "clara clara clara", "!"])
+  func `a search reads a limited number of users, however many there are`(_ query: String) async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
-      try await app.plantUsers(5000, named: "Person")
-      try await app.database.execute("ANALYZE users")
-      let responses = try await app.database.slow.send([
-        // Fewer than the matches that the planner expects: otherwise the order saves nothing.
-        FoundUser.similaritySetting, "EXPLAIN \(FoundUser.search("clara", for: ana.userID, atMost: 3))",
-      ])
-      let lines: [String] = try responses[1].map { try $0[0] }
-      let scan = try #require(lines.firstIndex { $0.contains("Index Scan using users_by_search_name") }, "\(lines)")
-      #expect(lines[scan...].prefix(4).contains { $0.contains("Order By: ") }, "\(lines)")
+      var buffers: [Int] = []
+      for _ in 1...2 {
+        try await app.plantUsers(4000, named: "Clara", from: buffers.count * 4000)
+        try await app.database.execute("ANALYZE users")
+        let plan = try await app.database.rows(
+          "EXPLAIN (ANALYZE, BUFFERS) \(FoundUser.search(query, for: ana.userID, atMost: 20))"
+        ).map { try $0[0] as String }.joined(separator: "\n")
+        #expect(!plan.contains("Seq Scan on users"), "\(plan)")
+        #expect(plan.matches(of: /Bitmap Index Scan on users_by_name_key/).count == 2, "\(plan)")
+        // One of the two scans may be left out.
+        for scan in plan.matches(of: /Bitmap Heap Scan on users .*actual time=\S+ rows=(\d+) loops/) {
+          #expect(Int(scan.1) ?? 0 <= FoundUser.maximumCompared, "\(plan)")
+        }
+        buffers.append(PlanLog.Cost(of: [plan]).buffers)
+      }
+      #expect(Double(buffers[1]) <= 1.2 * Double(buffers[0]), "\(buffers)")
+    }
+  }
+
+  @Test func `someone with exactly the username is found, however many others have the name`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      try await app.plantUsers(3 * FoundUser.maximumCompared, named: "Clara")
+      _ = try await app.signUp("Clara")
+      #expect(try await ana.search("clara", limit: 5).first == "Clara")
     }
   }
 }
 
 extension TestApp {
   /// Inserts users who need not log in.
-  func plantUsers(_ count: Int, named name: String) async throws {
+  func plantUsers(_ count: Int, named name: String, from first: Int = 0) async throws {
     try await database.execute(
       """
       INSERT INTO users (id, username, display_name)
       SELECT uuid_v7(), 'planted.' || number, \(name) || ' ' || md5(number::text)
-      FROM generate_series(1, \(count)) AS number
+      FROM generate_series(\(first + 1), \(first + count)) AS number
       """)
   }
 }
