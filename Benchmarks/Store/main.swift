@@ -17,7 +17,8 @@ final class EventServer: Transport {
 
   struct Offline: Error {}
 
-  static let (keysLimit, pageLimit) = (500, 100)
+  /// The number of new items in a verdict: some 256 KiB.
+  static let newLimit = 300
   static let noon = Date(timeIntervalSince1970: 1_900_000_000)
   static let host = Person(id: User.ID(), username: "ben", displayName: "Ben")
 
@@ -52,14 +53,7 @@ final class EventServer: Transport {
     }
     if request.method == "POST", parts.last == "events" { return try Self.json(state.events.first) }
     if parts.contains("validate") { return try verdicts(on: request.body, state) }
-    let query = URLComponents(url: request.url, resolvingAgainstBaseURL: false)?.queryItems ?? []
-    let start = query.first { $0.name == "cursor" }?.value.flatMap { Int($0) } ?? 0
-    let items = state.events.dropFirst(start).prefix(Self.pageLimit)
-    let end = start + items.count
-    return try Self.json(
-      Page(
-        items: Array(items), nextCursor: end < state.events.count ? "\(end)" : nil, timestamp: stamp(state),
-        digests: items.map { "\($0.myStatus)" }))
+    return TransportResponse(status: 404)
   }
 
   func open(_ request: TransportRequest) async throws -> TransportStream { throw Offline() }
@@ -68,22 +62,37 @@ final class EventServer: Transport {
 
   private func verdicts(on body: Data?, _ state: State) throws -> TransportResponse {
     let claims = try JSONDecoder().decode([String: JSONValue].self, from: body ?? Data())
-    var verdicts = claims.mapValues { _ in Verdict(invalidate: true, timestamp: stamp(state), keys: [], changed: [:]) }
-    verdicts["profile"]?.keys = ["me"]
-    verdicts["profile"]?.changed = ["me": Changed(digest: "1", item: try JSONValue(encoding: user))]
-    guard claims["events"]?["timestamp"]?.string != stamp(state).rawValue else {
+    var verdicts = claims.mapValues { _ in Verdict(invalidate: true, timestamp: stamp(state), parts: []) }
+    verdicts["profile"]?.parts = [ListPart(digest: "profile----", item: try JSONValue(encoding: user))]
+    guard let claim = claims["events"] else { return try Self.json(verdicts) }
+    guard claim.string ?? claim["timestamp"]?.string != stamp(state).rawValue else {
       verdicts["events"] = Verdict(invalidate: false, timestamp: stamp(state))
       return try Self.json(verdicts)
     }
-    let first = state.events.prefix(Self.keysLimit)
-    var verdict = Verdict(invalidate: true, timestamp: stamp(state), keys: first.map(\.id.description), changed: [:])
-    for event in first where claims["events"]?["items"]?[event.id.description]?.string != "\(event.myStatus)" {
-      verdict.changed?[event.id.description] = Changed(
-        digest: "\(event.myStatus)", item: try JSONValue(encoding: event))
+    let start = claim["cursor"]?.string.flatMap { Int($0) } ?? 0
+    let held = Array((claim["held"]?.string ?? "").utf8)
+    let places = Dictionary(
+      stride(from: 0, to: held.count, by: 11).map { (String(decoding: held[$0..<$0 + 11], as: UTF8.self), $0 / 11) }
+    ) { $1 }
+    guard case .integer(let limit)? = claim["limit"] else { return try Self.json(verdicts) }
+    var (parts, new): ([ListPart], Int) = ([], 0)
+    for (place, event) in state.events.enumerated().dropFirst(start).prefix(limit) where new < Self.newLimit {
+      let digest = Self.digest(place, event)
+      if let first = places[digest] {
+        parts.append(ListPart(first: first, count: 1))
+      } else {
+        new += 1
+        parts.append(ListPart(digest: digest, item: try JSONValue(encoding: event)))
+      }
     }
-    verdict.nextCursor = state.events.count > first.count ? "\(first.count)" : nil
-    verdicts["events"] = verdict
+    let end = start + parts.count
+    verdicts["events"] = Verdict(
+      invalidate: true, timestamp: stamp(state), nextCursor: end < state.events.count ? "\(end)" : nil, parts: parts)
     return try Self.json(verdicts)
+  }
+
+  private static func digest(_ place: Int, _ event: Event) -> String {
+    "\(1_000_000 + place)-\("\(event.myStatus)".prefix(3))"
   }
 
   private static func json(_ value: some Encodable) throws -> TransportResponse {

@@ -25,6 +25,9 @@ KEYS = {
     "notificationPreferences": lambda item: "me",
 }
 
+# The items of a claim.
+MAXIMUM = 2000
+
 Launch = collections.namedtuple("Launch", "requests sent received seconds")
 
 
@@ -74,24 +77,35 @@ class Phone:
         self.update_by_changes([name for name, verdict in verdicts.items() if verdict["invalidate"]])
 
     def update_by_changes(self, names):
-        claims = {name: claim(self.copies[name]) for name in names}
+        """Asks for parts, until there are no more of any list."""
+        claims = {name: claim(self.copies[name].stamp, self.copies[name]) for name in names}
+        held, new = {name: self.copies[name] for name in names}, {name: Copy() for name in names}
         while claims:
-            missing = {}
+            rest = {}
             for name, verdict in self.validate("changes", claims).items():
                 if not verdict["invalidate"]:
                     continue
-                if verdict.get("nextCursor"):
-                    raise RuntimeError(f"{name} has more than 500 items")
-                old, digests, changed = dict(self.copies[name].items), self.copies[name].digests, verdict["changed"]
-                left_out = set(verdict.get("missing", []))
-                keys = [key for key in verdict["keys"] if key not in left_out]
-                self.copies[name] = Copy(
-                    None if left_out else verdict["timestamp"],
-                    [(key, changed[key]["item"] if key in changed else old[key]) for key in keys],
-                    {key: changed[key]["digest"] if key in changed else digests[key] for key in keys})
-                if left_out:
-                    missing[name] = claim(self.copies[name])
-            claims = missing
+                old, copy, used = held[name], new[name], set()
+                if verdict["timestamp"] is None or copy.items and copy.stamp != verdict["timestamp"]:
+                    raise RuntimeError(f"{name} has changed meanwhile")
+                copy.stamp = verdict["timestamp"]
+                for part in verdict["parts"]:
+                    if "item" in part:
+                        (pair,) = with_keys(name, [part["item"]])
+                        copy.items.append(pair)
+                        copy.digests[pair[0]] = part["digest"]
+                        continue
+                    for place in range(part["first"], part["first"] + part["count"]):
+                        used.add(place)
+                        copy.items.append(old.items[place])
+                        copy.digests[old.items[place][0]] = old.digests[old.items[place][0]]
+                if verdict["nextCursor"]:
+                    items = [item for place, item in enumerate(old.items) if place not in used]
+                    held[name] = Copy(items=items, digests=old.digests)
+                    rest[name] = {**claim(None, held[name]), "cursor": verdict["nextCursor"]}
+                else:
+                    self.copies[name] = copy
+            claims = rest
 
     def fetch(self, name):
         """Reads all pages of a collection."""
@@ -176,5 +190,6 @@ def with_keys(name, items):
     return [(key(item), item) for item in items]
 
 
-def claim(copy):
-    return {"timestamp": copy.stamp, "items": copy.digests} if copy.digests else copy.stamp
+def claim(stamp, copy):
+    held = "".join(copy.digests[key] for key, _ in copy.items[:MAXIMUM])
+    return {"timestamp": stamp, "held": held, "limit": min(MAXIMUM, len(copy.items) + 500)}

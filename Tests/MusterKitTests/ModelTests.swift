@@ -165,6 +165,13 @@ import Testing
     )
     #expect(verdict.changed == ["a": Changed(digest: "d", item: .object(["x": .double(1.5)]))])
     #expect(verdict.keys == ["a", "b"] && verdict.missing == ["b"] && verdict.nextCursor == nil)
+    let held = Claim(timestamp: nil, held: ["pQ3-x0VbT9c", "7hKe2_mWq0A"], limit: 2000, cursor: "c")
+    #expect(
+      try encode(held) == #"{"cursor":"c","held":"pQ3-x0VbT9c7hKe2_mWq0A","limit":2000,"timestamp":null}"#)
+    let parts: Verdict = try decode(
+      #"{"invalidate":true,"timestamp":"s","nextCursor":"c","parts":[{"first":3,"count":7},{"digest":"d","item":{}}]}"#)
+    #expect(parts.parts == [ListPart(first: 3, count: 7), ListPart(digest: "d", item: .object([:]))])
+    #expect(parts.nextCursor == "c" && parts.keys == nil)
   }
 
   @Test(arguments: [

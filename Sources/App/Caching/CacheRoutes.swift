@@ -30,8 +30,8 @@ struct CacheRoutes {
     guard let stamps = try await stamps.value(for: me).map(Stamps.init) else { throw AppError.sessionEnded }
     var verdicts = claims.map { Verdict($0, stamps, now: now) }
     if include == .changes { try chargeReads(for: verdicts, in: context) }
-    if let page = include.page {
-      let lists = try await staleItems(of: verdicts, page: page, for: me)
+    if include != .nothing {
+      let lists = try await staleItems(of: verdicts, include, for: me)
       add(include, lists, to: &verdicts)
     }
     return .json(Verdicts(verdicts: verdicts))
@@ -39,21 +39,32 @@ struct CacheRoutes {
 
   private func add(_ include: ValidationInclude, _ lists: [Int: Collection.Items], to verdicts: inout [Verdict]) {
     let digests = dependencies.itemDigests
-    var (room, rest) = (Delta.maximumChanged, lists.count)
+    var (room, rest) = (ListParts.Size.maximum, lists.count)
     for index in verdicts.indices {
       guard let list = lists[index] else { continue }
-      // The stamp that was compared may be older than the items.
+      // The stamp that was compared may be older than the items. There is none if the list has changed since the
+      // claim's cursor: then the items do not belong to those before.
       verdicts[index].stamp = list.stamp
+      guard list.stamp != nil else { continue }
       switch include {
       case .nothing: break
       case .items(let withDigests):
         verdicts[index].addition = .snapshot(Snapshot(list, digests: withDigests ? digests : nil))
       case .changes:
         // Each collection gets its share, so that all of them make progress, and leaves what it does not need.
-        let delta = Delta(list, held: verdicts[index].claim.digests, digests: digests, share: room / rest, room: room)
-        room -= delta.changed.count
+        let share = ListParts.Size(compared: room.compared / rest, new: room.new / rest)
         rest -= 1
-        verdicts[index].addition = .delta(delta)
+        if let held = verdicts[index].claim.held {
+          let parts = ListParts(list, held: held, digests: digests, share: share)
+          room.compared -= parts.size.compared
+          room.new = max(0, room.new - parts.size.new)
+          verdicts[index].addition = .parts(parts)
+        } else {
+          let claimed = verdicts[index].claim.digests
+          let delta = Delta(list, held: claimed, digests: digests, share: share.new, room: room.new)
+          room.new -= delta.changed.count
+          verdicts[index].addition = .delta(delta)
+        }
       }
     }
   }
@@ -63,23 +74,26 @@ struct CacheRoutes {
     return try await request.json(upTo: Self.largest.maximumBody, else: Self.largest.bodyTooLarge)
   }
 
-  /// Counts the request once for each stale collection: comparing a whole list costs as much as reading several pages
-  /// of it.
+  /// Counts the request once for each stale collection, and for each further 500 items: comparing them costs as much as
+  /// reading several pages.
   private func chargeReads(for verdicts: [Verdict], in context: Context) throws {
-    for _ in verdicts.filter({ $0.staleCollection != nil }).dropFirst() {
-      try dependencies.rateLimits.count(.reads, in: context)
+    let reads = verdicts.reduce(0) { sum, verdict in
+      guard verdict.staleCollection != nil else { return sum }
+      return sum + (ValidationInclude.changes.page(for: verdict.claim).limit - 1) / Delta.maximumItems + 1
     }
+    for _ in 0..<max(0, reads - 1) { try dependencies.rateLimits.count(.reads, in: context) }
   }
 
   /// The items of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a
   /// connection.
   private func staleItems(
-    of verdicts: [Verdict], page: PageRequest, for user: User.ID
+    of verdicts: [Verdict], _ include: ValidationInclude, for user: User.ID
   ) async throws -> [Int: Collection.Items] {
     let database = dependencies.database
     return try await withThrowingTaskGroup(of: (Int, Collection.Items).self) { group in
       for (index, verdict) in verdicts.enumerated() {
         guard let collection = verdict.staleCollection else { continue }
+        let page = include.page(for: verdict.claim)
         group.addTask { (index, try await collection.items(of: user, page: page, in: database)) }
       }
       var lists: [Int: Collection.Items] = [:]
@@ -110,6 +124,8 @@ private struct CacheClaim: Sendable {
   let validator: Stamps.Validator
   /// The digests of the copy's items, by key. Not every value needs to be a digest.
   var digests: JSON.Object?
+  /// The same without keys, in the order of the copy.
+  var held: HeldItems?
 
   /// Reads the flat map or the one inside `timestamps`. An empty map asks for all collections.
   ///
@@ -129,14 +145,18 @@ private struct CacheClaim: Sendable {
       }
     }
     if members.isEmpty { return Collection.allCases.map { CacheClaim(name: $0.rawValue, validator: .none) } }
-    return members.map { name, value in
+    var errors: [FieldError] = []
+    let claims = members.map { name, value in
       guard readsDigests, case .object(let copy) = value else {
         return CacheClaim(name: name, validator: Self.validator(value))
       }
       var claim = CacheClaim(name: name, validator: Self.validator(copy["timestamp"] ?? .null))
       if case .object(let digests)? = copy["items"] { claim.digests = digests }
+      claim.held = Collection.claimed(name).flatMap { HeldItems(copy, of: $0, &errors) }
       return claim
     }
+    guard errors.isEmpty else { throw AppError.invalid(errors) }
+    return claims
   }
 
   /// A malformed stamp concerns its own collection only, so that a phone with a damaged copy recovers by itself.
@@ -157,12 +177,11 @@ private enum ValidationInclude: Equatable {
   /// Those of the first items that the phone lacks. See ``Delta``.
   case changes
 
-  /// The items to read of each stale collection.
-  var page: PageRequest? {
+  /// The items to read of a stale collection.
+  func page(for claim: CacheClaim) -> PageRequest {
     switch self {
-    case .nothing: nil
-    case .items: .all
-    case .changes: PageRequest(limit: Delta.maximumItems)
+    case .nothing, .items: .all
+    case .changes: claim.held?.page ?? PageRequest(limit: Delta.maximumItems)
     }
   }
 }
@@ -200,11 +219,12 @@ private struct Verdict {
   enum Addition {
     case snapshot(Snapshot)
     case delta(Delta)
+    case parts(ListParts)
   }
 
   init(_ claim: CacheClaim, _ stamps: Stamps, now: Timestamp) {
     self.claim = claim
-    collection = claim.name.isASCII ? Collection.named[claim.name] : nil
+    collection = Collection.claimed(claim.name)
     stamp = collection.flatMap { stamps[$0] }
     // An unknown collection is never fresh.
     isFresh = stamp.map { claim.validator.isFresh(at: $0, now: now) } ?? false
@@ -221,20 +241,22 @@ extension Verdict: JSONWritable {
 
   func write(to json: inout JSONWriter) {
     switch addition {
-    case .snapshot(let snapshot): write(snapshot, nil, to: &json)
-    case .delta(let delta): write(nil, delta, to: &json)
-    case nil: write(nil, nil, to: &json)
+    case .snapshot(let snapshot): write(snapshot, nil, nil, to: &json)
+    case .delta(let delta): write(nil, delta, nil, to: &json)
+    case .parts(let parts): write(nil, nil, parts, to: &json)
+    case nil: write(nil, nil, nil, to: &json)
     }
   }
 
   /// Inlined: without an addition, which is the most frequent case, only the first members are left.
   @inline(__always)
-  private func write(_ snapshot: Snapshot?, _ delta: Delta?, to json: inout JSONWriter) {
+  private func write(_ snapshot: Snapshot?, _ delta: Delta?, _ parts: ListParts?, to json: inout JSONWriter) {
     json.verdict(
       invalidate: !isFresh, timestamp: stamp.map(Stamp.init),
       warning: claim.validator == .malformed ? Warning.malformedTimestamp : nil,
       updatedItems: snapshot?.items.map(WrittenJSON.init), digests: snapshot?.digests, keys: delta?.keys,
-      changed: (delta?.changed).map(WrittenJSON.init), nextCursor: delta.map(\.next?.text), missing: delta?.missing)
+      changed: (delta?.changed).map(WrittenJSON.init), nextCursor: delta.map(\.next?.text) ?? parts.map(\.next?.text),
+      missing: delta?.missing, parts: parts?.parts)
   }
 }
 

@@ -14,10 +14,12 @@ public enum Collection: String, CaseIterable, Sendable {
     let column: String
     /// Of its GET, below `/api/v1/`.
     let path: String
-    /// Whether it is one object, with the key `me`, and not a list.
-    let isSingleObject: Bool
+    /// The list of its cursors; nil if it is one object, with the key `me`.
+    let list: ListName?
     /// Reads a page of the items, in one statement.
     let items: @Sendable (User.ID, PageRequest, any Querying) async throws -> Items
+
+    var isSingleObject: Bool { list == nil }
   }
 
   /// Made once, in the order of `allCases`.
@@ -32,21 +34,23 @@ public enum Collection: String, CaseIterable, Sendable {
         guard let profile = try await User.find(user, in: database) else { throw AppError.sessionEnded }
         return (profile, profile.stamp)
       }
-    case .friends: .list("friends", "friends") { try await Friend.list(of: $0, page: $1, in: $2) }
+    case .friends: .list(.friends, "friends", "friends") { try await Friend.list(of: $0, page: $1, in: $2) }
     case .friendRequests:
-      .list("friend_requests", "friend-requests?direction=incoming") {
+      .list(.incomingRequests, "friend_requests", "friend-requests?direction=incoming") {
         try await FriendRequest.list(.incoming, of: $0, page: $1, in: $2)
       }
     case .sentFriendRequests:
-      .list("sent_friend_requests", "friend-requests?direction=sent") {
+      .list(.sentRequests, "sent_friend_requests", "friend-requests?direction=sent") {
         try await FriendRequest.list(.sent, of: $0, page: $1, in: $2)
       }
-    case .events: .list("events", "events") { try await Event.list(archived: false, of: $0, page: $1, in: $2) }
+    case .events: .list(.events, "events", "events") { try await Event.list(archived: false, of: $0, page: $1, in: $2) }
     case .invitations:
-      .list("invitations", "invitations") { try await Invitation.list(of: $0, status: nil, page: $1, in: $2) }
-    case .blocks: .list("blocks", "blocks") { try await Block.list(of: $0, page: $1, in: $2) }
+      .list(.invitations, "invitations", "invitations") {
+        try await Invitation.list(of: $0, status: nil, page: $1, in: $2)
+      }
+    case .blocks: .list(.blocks, "blocks", "blocks") { try await Block.list(of: $0, page: $1, in: $2) }
     case .notifications:
-      .list("notifications", "notifications") { try await InboxItem.list(of: $0, page: $1, in: $2) }
+      .list(.inbox, "notifications", "notifications") { try await InboxItem.list(of: $0, page: $1, in: $2) }
     case .notificationPreferences:
       .object("notification_preferences", "notification-preferences") { user, database in
         let preferences = try await NotificationPreferences.find(of: user, in: database)
@@ -63,7 +67,10 @@ public enum Collection: String, CaseIterable, Sendable {
   }
 
   /// A dictionary, because `init(rawValue:)` compares the names one by one.
-  static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+  private static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0) })
+
+  /// - Parameter name: from a client.
+  static func claimed(_ name: String) -> Collection? { name.isASCII ? named[name] : nil }
 
   private static let all = allCases
 
@@ -78,17 +85,17 @@ public enum Collection: String, CaseIterable, Sendable {
 
 extension Collection.Facts {
   fileprivate static func list<Item: JSONWritable & Sendable>(
-    _ column: String, _ path: String,
+    _ list: ListName, _ column: String, _ path: String,
     _ read: @escaping @Sendable (User.ID, PageRequest, any Querying) async throws -> List<Item>
   ) -> Self {
-    Self(column: column, path: path, isSingleObject: false) { try await read($0, $1, $2).map { $0 } }
+    Self(column: column, path: path, list: list) { try await read($0, $1, $2).map { $0 } }
   }
 
   fileprivate static func object<Object: JSONWritable & Sendable>(
     _ column: String, _ path: String,
     _ read: @escaping @Sendable (User.ID, any Querying) async throws -> (Object, Timestamp?)
   ) -> Self {
-    Self(column: column, path: path, isSingleObject: true) { user, _, database in
+    Self(column: column, path: path, list: nil) { user, _, database in
       let (object, stamp) = try await read(user, database)
       var items = Collection.Items(onlyPage: [object])
       items.stamp = stamp

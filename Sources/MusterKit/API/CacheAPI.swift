@@ -44,25 +44,40 @@ public struct Claim: Sendable, Hashable {
   public var timestamp: Stamp?
   /// The digest of each item by its key, so that the response can leave these items out. Nil asks without digests.
   public var items: [String: String]?
+  /// The same without keys, for lists of any length: the digests of at most 2,000 items, in the order of the copy. The
+  /// verdict then has ``Verdict/parts``.
+  public var held: [String]?
+  /// The maximum number of items in the parts, up to 2,000; without a number, 500. Only with `held`.
+  public var limit: Int?
+  /// The `nextCursor` of the parts before, for a claim without a timestamp. Only with `held`.
+  public var cursor: String?
 
-  public init(timestamp: Stamp?, items: [String: String]? = nil) {
+  public init(
+    timestamp: Stamp?, items: [String: String]? = nil, held: [String]? = nil, limit: Int? = nil, cursor: String? = nil
+  ) {
     self.timestamp = timestamp
     self.items = items
+    self.held = held
+    self.limit = limit
+    self.cursor = cursor
   }
 }
 
 extension Claim: Encodable {
-  private enum CodingKeys: CodingKey { case timestamp, items }
+  private enum CodingKeys: CodingKey { case timestamp, items, held, limit, cursor }
 
   public func encode(to encoder: any Encoder) throws {
-    guard let items else {
+    guard items != nil || held != nil else {
       var container = encoder.singleValueContainer()
       if let timestamp { try container.encode(timestamp) } else { try container.encodeNil() }
       return
     }
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(timestamp, forKey: .timestamp)
-    try container.encode(items, forKey: .items)
+    try container.encodeIfPresent(items, forKey: .items)
+    try container.encodeIfPresent(held?.joined(), forKey: .held)
+    try container.encodeIfPresent(limit, forKey: .limit)
+    try container.encodeIfPresent(cursor, forKey: .cursor)
   }
 }
 
@@ -71,7 +86,7 @@ public struct Verdict: Codable, Sendable, Hashable {
   /// Whether the copy is out of date.
   public var invalidate: Bool
   /// The collection's current stamp. It belongs to the items of this response; nil for a collection that the service
-  /// does not know.
+  /// does not know, and if the list has changed since the cursor of the claim was made.
   public var timestamp: Stamp?
   /// `malformed-timestamp`, if the claim had a stamp that is not a time.
   public var warning: String?
@@ -83,15 +98,18 @@ public struct Verdict: Codable, Sendable, Hashable {
   public var keys: [String]?
   /// By key, the items whose digests differ from the claim. Only with changes.
   public var changed: [String: Changed]?
-  /// Where the list continues after `keys`; nil if it ends there.
+  /// Where the list continues after `keys` or `parts`; nil if it ends there.
   public var nextCursor: String?
   /// Keys whose items differ but did not fit into the response: ask again for them.
   public var missing: [String]?
+  /// The list as it is now, from the claim's cursor, in its order: runs of items in ``Claim/held``, and new ones. Only
+  /// for claims with `held`.
+  public var parts: [ListPart]?
 
   public init(
     invalidate: Bool, timestamp: Stamp? = nil, warning: String? = nil, updatedItems: [JSONValue]? = nil,
     digests: [String]? = nil, keys: [String]? = nil, changed: [String: Changed]? = nil, nextCursor: String? = nil,
-    missing: [String]? = nil
+    missing: [String]? = nil, parts: [ListPart]? = nil
   ) {
     self.invalidate = invalidate
     self.timestamp = timestamp
@@ -102,5 +120,6 @@ public struct Verdict: Codable, Sendable, Hashable {
     self.changed = changed
     self.nextCursor = nextCursor
     self.missing = missing
+    self.parts = parts
   }
 }

@@ -1807,3 +1807,35 @@ public struct Changed: Codable, Sendable, Hashable {
     item = try container.decode(JSONValue.self, forKey: .item)
   }
 }
+
+/// A part of a list: either items that the phone holds, with `first` and `count`, or one that it lacks, with `digest`
+/// and `item`.
+public struct ListPart: Codable, Sendable, Hashable {
+  /// The place of the first item in `held`, from 0.
+  public var first: Int?
+  /// The number of items, which follow each other in `held`.
+  public var count: Int?
+  /// Stands for an item's JSON. Opaque.
+  public var digest: String?
+  /// An item as the collection's GET shows it.
+  public var item: JSONValue?
+
+  public init(first: Int? = nil, count: Int? = nil, digest: String? = nil, item: JSONValue? = nil) {
+    self.first = first
+    self.count = count
+    self.digest = digest
+    self.item = item
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case first, count, digest, item
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    first = try container.decodeIfPresent(Int.self, forKey: .first)
+    count = try container.decodeIfPresent(Int.self, forKey: .count)
+    digest = try container.decodeIfPresent(String.self, forKey: .digest)
+    item = try container.decodeIfPresent(JSONValue.self, forKey: .item)
+  }
+}

@@ -129,6 +129,8 @@ extension PreviewWorld {
     case "items,digests":
       verdict.updatedItems = try items(of: collection).map(\.json)
       verdict.digests = try items(of: collection).map(\.digest)
+    case "changes" where claim["held"] != nil:
+      return try parts(of: collection, stamp, claim)
     case "changes":
       var held: [String: JSONValue] = [:]
       if case .object(let items)? = claim["items"] { held = items }
@@ -144,11 +146,40 @@ extension PreviewWorld {
     }
     return verdict
   }
+
+  /// The list in terms of the items that the app holds.
+  private func parts(of collection: CacheCollection, _ stamp: Stamp, _ claim: JSONValue) throws -> Verdict {
+    let cursor = claim["cursor"]?.string
+    guard cursor.map({ $0.hasSuffix("@\(stamp.rawValue)") }) ?? true else { return Verdict(invalidate: true) }
+    let held = Self.digests(claim["held"]?.string ?? "")
+    let places = Dictionary(zip(held, 0...)) { $1 }
+    let (items, first) = (try items(of: collection), cursor.flatMap(Self.offset) ?? 0)
+    let limit: Int = if case .integer(let limit)? = claim["limit"] { limit } else { Self.maximumKeys }
+    let shown = items.dropFirst(first).prefix(max(1, limit))
+    let parts = shown.map { item in
+      places[item.digest].map { ListPart(first: $0, count: 1) } ?? ListPart(digest: item.digest, item: item.json)
+    }
+    let next = first + shown.count
+    return Verdict(
+      invalidate: true, timestamp: stamp, nextCursor: next < items.count ? "\(next)@\(stamp.rawValue)" : nil,
+      parts: parts)
+  }
+
+  /// Takes joined digests apart.
+  private static func digests(_ text: String) -> [String] {
+    let text = Array(text.utf8)
+    return stride(from: 0, to: text.count, by: PreviewDigest.length).map { start in
+      String(decoding: text[start..<min(start + PreviewDigest.length, text.count)], as: UTF8.self)
+    }
+  }
 }
 
 /// Digests of items, in the form of the service's: they differ if the items do. Apps cannot tell that they are computed
 /// in another way.
 private enum PreviewDigest {
+  /// In characters.
+  static let length = 11
+
   /// - Parameter json: an item as JSON, with sorted members.
   static func of(_ json: Data) -> String {
     // FNV-1a.

@@ -2,11 +2,13 @@ import Foundation
 
 /// One collection on its way from a copy to the list as it is now. Decides what to ask for and what to believe; others
 /// send the requests.
+///
+/// A verdict has the list from its beginning, as parts: runs of the claimed items, and new ones. A long list takes
+/// several verdicts, each from the cursor of the one before. They belong together if they have the same stamp.
 struct CopyUpdate: Sendable {
   enum Need: Hashable {
     /// A verdict on ``CopyUpdate/claim``.
     case verdict
-    case page(cursor: String)
     case nothing(Outcome)
   }
 
@@ -20,40 +22,80 @@ struct CopyUpdate: Sendable {
     case failed(String, beginning: StoredCopy?)
   }
 
-  /// The items whose digests a claim has: as many as a verdict has keys.
-  private static let claimLength = 500
+  /// The items of a claim, and the items that a verdict compares.
+  private static let maximumLength = 2000
+  /// Items that are claimed in addition to as many as the last verdict had, for the next one to have more.
+  private static let growth = 100
+  /// The new items that a verdict may have besides the claimed ones.
+  private static let usualLength = 500
+  /// In characters. The service joins no others.
+  private static let digestLength = 11
   /// Failures after which an update gives up: responses that do not fit, responses without progress, and lists that
-  /// change between two pages.
+  /// change between two verdicts.
   private static let maximumFailures = 4
 
   let collection: CacheCollection
   /// The number of items to keep; the rest of the list is left with the service.
   private let length: Int
   private(set) var need = Need.verdict
-  /// The contents of the next claim.
-  private var stamp: Stamp?
-  private var held: [StoredCopy.Entry]
-  /// The copy that a verdict of "fresh" proves.
+  /// The copy that a verdict of "fresh" proves, or the list so far.
   private var base: StoredCopy?
+  /// The stamp of the next claim.
+  private var stamp: Stamp?
+  /// Whether the next claim continues `base`, at its cursor.
+  private(set) var isContinuing = false
+  /// The items that the service need not send: those of the copy that are not in the list so far.
+  private var held: [StoredCopy.Entry]
+  /// The most items of the next claim. Verdicts on long items have fewer than they may have, and the digests of others
+  /// would be wasted.
+  private var claimLength = maximumLength
   private var failures = 0
-  /// The items that did not fit into the last response.
-  private var missing = Int.max
 
   init(_ collection: CacheCollection, from copy: StoredCopy?, length: Int = .max) {
     self.collection = collection
     self.length = length
     base = copy
     stamp = copy?.stamp
-    held = Array((copy?.entries ?? []).prefix(Self.claimLength))
+    held = Self.claimable(copy?.entries ?? [])
   }
 
-  /// The app's copy. The service leaves out the items in it.
+  private static func claimable(_ entries: [StoredCopy.Entry]) -> [StoredCopy.Entry] {
+    entries.filter { $0.digest.utf8.count == digestLength }
+  }
+
+  /// The app's copy, or what is left of it. The service leaves out the items in it.
   var claim: Claim {
-    Claim(timestamp: stamp, items: Dictionary(held.map { ($0.key, $0.digest) }, uniquingKeysWith: { $1 }))
+    Claim(
+      timestamp: stamp, held: claimed.map(\.digest), limit: limit, cursor: isContinuing ? base?.nextCursor : nil)
   }
 
-  /// Whether items are asked for that did not fit into a response.
-  var isCollecting: Bool { missing != .max }
+  private var claimed: ArraySlice<StoredCopy.Entry> { held.prefix(min(rest, claimLength)) }
+
+  /// The number of items that a verdict is to have: without those that are held and not claimed.
+  private var limit: Int {
+    let newLength = held.count > claimed.count ? 0 : Self.usualLength
+    return min(rest, claimed.count + newLength, Self.maximumLength)
+  }
+
+  /// The number of items that are still to come.
+  private var rest: Int { length - (isContinuing ? base?.entries.count ?? 0 : 0) }
+
+  /// Whether the stamp alone may show that the copy is fresh.
+  var mayBeFresh: Bool { stamp != nil }
+
+  /// The number of digests that are then not needed.
+  var digestsToSpare: Int { mayBeFresh ? claimed.count : 0 }
+
+  /// Takes a verdict on the stamp alone.
+  ///
+  /// - Parameter sentAt: when the request was sent.
+  mutating func takeStampVerdict(_ verdict: Verdict?, sentAt: Date) {
+    if verdict?.invalidate == true, verdict?.timestamp != nil {
+      stamp = nil
+    } else {
+      take(verdict, sentAt: sentAt)
+    }
+  }
 
   /// - Parameter sentAt: when the request was sent.
   mutating func take(_ verdict: Verdict?, sentAt: Date) {
@@ -63,93 +105,81 @@ struct CopyUpdate: Sendable {
         return askAfresh("A verdict calls another copy fresh.")
       }
       base.provedAt = sentAt
+      held = []
       return goOn(with: base)
     }
-    guard let timestamp = verdict.timestamp else { return need = .nothing(.unknown) }
-    guard let keys = verdict.keys, let changed = verdict.changed, Set(keys).count == keys.count else {
-      return askAfresh("A verdict has no keys, or has one twice.")
+    guard let timestamp = verdict.timestamp else {
+      if isContinuing { return startAgain("The list changed between two verdicts.") }
+      return need = .nothing(.unknown)
     }
-    let claimed = Dictionary(held.map { ($0.key, $0) }, uniquingKeysWith: { $1 })
-    let left = Set(verdict.missing ?? [])
-    var entries: [StoredCopy.Entry] = []
-    var absent = 0
-    for key in keys {
-      if let new = changed[key] {
-        guard let entry = StoredCopy.Entry(key: key, digest: new.digest, item: new.item) else {
-          return askAfresh("An item cannot be stored.")
-        }
-        entries.append(entry)
-      } else if left.contains(key) {
-        absent += 1
-      } else if let entry = claimed[key] {
-        entries.append(entry)
-      } else {
-        return askAfresh("A verdict leaves out an item that was not claimed.")
-      }
+    guard let entries = verdict.parts.flatMap(entries) else {
+      return askAfresh("A verdict has no parts, or some that do not fit the claim.")
     }
-    guard absent == 0 else { return askForMissing(absent, holding: entries) }
-    goOn(
-      with: StoredCopy(
-        collection: collection, stamp: timestamp, entries: entries, nextCursor: verdict.nextCursor, provedAt: sentAt))
-  }
-
-  /// Takes the page after the entries so far.
-  mutating func take(_ page: RawPage) {
-    guard var copy = base else { return askAfresh("There is a page without a beginning.") }
-    guard page.timestamp == copy.stamp else { return startAgain("The list changed between two pages.") }
-    guard page.digests.count == page.items.count, !page.items.isEmpty || page.nextCursor == nil else {
-      return startAgain("A page has no digests or no items.")
+    var copy = StoredCopy(collection: collection, stamp: timestamp, entries: [], provedAt: sentAt)
+    if isContinuing, let base {
+      guard base.stamp == timestamp else { return startAgain("The list changed between two verdicts.") }
+      copy = base
     }
-    var keys = Set(copy.entries.map(\.key))
-    for (item, digest) in zip(page.items, page.digests) {
-      guard let key = collection.key(of: item), keys.insert(key).inserted,
-        let entry = StoredCopy.Entry(key: key, digest: digest, item: item)
-      else { return startAgain("An item has no key, or comes twice.") }
-      copy.entries.append(entry)
-    }
-    copy.nextCursor = page.nextCursor
+    copy.entries += entries
+    copy.nextCursor = verdict.nextCursor
+    let keys = Set(copy.entries.map(\.key))
+    guard keys.count == copy.entries.count else { return askAfresh("A verdict has an item twice.") }
+    guard !entries.isEmpty || copy.nextCursor == nil else { return startAgain("A verdict has no items.") }
+    held.removeAll { keys.contains($0.key) }
+    claimLength = min(max(entries.count + Self.growth, Self.usualLength), Self.maximumLength)
     goOn(with: copy)
   }
 
-  /// The service does not take the cursor, for example after a restored backup.
-  mutating func pageWasRefused() {
-    stamp = nil
-    startAgain("The cursor was refused.", keepingStamp: false)
+  /// - Returns: nil if a part is not understood.
+  private func entries(_ parts: [ListPart]) -> [StoredCopy.Entry]? {
+    let claimed = claimed
+    var entries: [StoredCopy.Entry] = []
+    for part in parts {
+      if let item = part.item, let digest = part.digest {
+        guard let key = collection.key(of: item),
+          let entry = StoredCopy.Entry(key: key, digest: digest, item: item)
+        else { return nil }
+        entries.append(entry)
+      } else {
+        guard let first = part.first, let count = part.count, first >= 0, count > 0, first < claimed.count,
+          count <= claimed.count - first
+        else { return nil }
+        entries += claimed[first..<first + count]
+      }
+    }
+    return entries
+  }
+
+  /// The service does not take the cursor, for example because another release has made it.
+  mutating func cursorWasRefused() {
+    if isContinuing { startAgain("The cursor was refused.") }
   }
 
   /// Takes a list that is right as far as it goes.
   private mutating func goOn(with copy: StoredCopy) {
     base = copy
-    if let cursor = copy.nextCursor, copy.entries.count < length {
-      need = .page(cursor: cursor)
-    } else {
-      need = .nothing(.proved(copy))
-    }
-  }
-
-  /// Asks again for items that did not fit into the response. Items already received go into the claim, so they are not
-  /// sent again.
-  private mutating func askForMissing(_ count: Int, holding entries: [StoredCopy.Entry]) {
-    let hasProgress = count < missing
-    missing = count
     stamp = nil
-    held = entries
-    if hasProgress { need = .verdict } else { fail("The missing items of \(collection.rawValue) were not sent.") }
+    isContinuing = copy.nextCursor != nil && copy.entries.count < length
+    if !isContinuing { need = .nothing(.proved(copy)) }
   }
 
   /// Trusts no digests from now on, and asks for everything.
   private mutating func askAfresh(_ reason: String) {
-    stamp = nil
     held = []
-    missing = .max
+    begin()
     fail(reason)
   }
 
-  private mutating func startAgain(_ reason: String, keepingStamp: Bool = true) {
-    stamp = keepingStamp ? base?.stamp : nil
-    held = Array((base?.entries ?? []).prefix(Self.claimLength))
-    missing = .max
+  /// Asks for the list from its beginning. Items already received go into the claim, so they are not sent again.
+  private mutating func startAgain(_ reason: String) {
+    if isContinuing { held = Self.claimable(base?.entries ?? []) + held }
+    begin()
     fail(reason)
+  }
+
+  private mutating func begin() {
+    stamp = nil
+    isContinuing = false
   }
 
   private mutating func fail(_ reason: String) {

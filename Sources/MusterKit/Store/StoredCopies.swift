@@ -18,7 +18,9 @@ actor StoredCopies {
   }
 
   private static let proofsName = "proofs.json"
-  private static let pageLimit = 100
+  /// The digests that a validation sends at once, 11 bytes each. With more, it asks with the stamps first: mostly, few
+  /// copies are stale.
+  private static let maximumDigests = 500
 
   private let client: MusterClient
   private let folder: StoreFolder
@@ -79,43 +81,41 @@ actor StoredCopies {
     return result
   }
 
-  /// Sends the next requests.
+  /// Sends the next request.
   ///
   /// - Returns: false if no update needs one.
   private func advance(_ updates: inout [CopyUpdate]) async throws -> Bool {
     var asking = updates.indices.filter { updates[$0].need == .verdict }
-    if asking.allSatisfy({ updates[$0].isCollecting }) {
-      // One list after the other, so that each has the whole response.
-      asking = Array(asking.prefix(1))
-    } else {
-      asking.removeAll { updates[$0].isCollecting }
+    guard !asking.isEmpty else { return false }
+    let digestsToSpare = asking.reduce(0) { $0 + updates[$1].digestsToSpare }
+    let asksForStamps = digestsToSpare > Self.maximumDigests
+    if asksForStamps { asking.removeAll { !updates[$0].mayBeFresh } }
+    let claims = asking.map { index in
+      let claim = updates[index].claim
+      return (updates[index].collection, asksForStamps ? Claim(timestamp: claim.timestamp) : claim)
     }
-    if !asking.isEmpty {
-      let claims = Dictionary(uniqueKeysWithValues: asking.map { (updates[$0].collection, updates[$0].claim) })
-      let (sentAt, number) = (now(), requests.next())
+    let (sentAt, number) = (now(), requests.next())
+    do {
       let verdicts = try await Sender.$actingUser.withValue(folder.user) {
-        try await client.cache.validate(claims, include: .changes)
+        try await client.cache.validate(
+          Dictionary(uniqueKeysWithValues: claims), include: asksForStamps ? nil : .changes)
       }
       for index in asking {
-        asked[updates[index].collection] = number
-        updates[index].take(verdicts[updates[index].collection], sentAt: sentAt)
-      }
-      return true
-    }
-    for index in updates.indices {
-      guard case .page(let cursor) = updates[index].need else { continue }
-      let collection = updates[index].collection
-      do {
-        let page = try await Sender.$actingUser.withValue(folder.user) {
-          try await client.cache.page(of: collection, cursor: cursor, limit: Self.pageLimit)
+        let (collection, verdict) = (updates[index].collection, verdicts[updates[index].collection])
+        // The first verdict of several dates the list: the others have its stamp.
+        if !updates[index].isContinuing { asked[collection] = number }
+        if asksForStamps {
+          updates[index].takeStampVerdict(verdict, sentAt: sentAt)
+        } else {
+          updates[index].take(verdict, sentAt: sentAt)
         }
-        updates[index].take(page)
-      } catch MusterError.refused(let problem) where problem.type == .invalidFields {
-        updates[index].pageWasRefused()
       }
-      return true
+    } catch MusterError.refused(let problem)
+      where problem.type == .invalidFields && asking.contains(where: { updates[$0].isContinuing })
+    {
+      for index in asking { updates[index].cursorWasRefused() }
     }
-    return false
+    return true
   }
 
   private func finish(_ update: CopyUpdate, in result: inout Result) {

@@ -13,6 +13,7 @@ import Testing
       let phones = [people.ana] + people.others
       let yesterdays = try await copies(of: phones)
       let yesterdaysDeltas = try await caughtUp([:], phones)
+      let yesterdaysParts = try await caughtUpByParts([:], phones)
       let dump = FileManager.default.temporaryDirectory.appending(path: "muster-\(UUID().uuidString).dump").path
       defer { try? FileManager.default.removeItem(atPath: dump) }
       try await run("pg_dump", "--format=custom", "--file=\(dump)", "--dbname=\(app.databaseURL)", for: app)
@@ -28,6 +29,7 @@ import Testing
       let todays = try await copies(of: phones)
       #expect(todays != yesterdays)
       let todaysDeltas = try await caughtUp(yesterdaysDeltas, phones)
+      let todaysParts = try await caughtUpByParts(yesterdaysParts, phones)
 
       try await TestCluster.withDatabase { restoredURL in
         try await run("pg_restore", "--no-owner", "--exit-on-error", "--dbname=\(restoredURL)", dump, for: app)
@@ -51,12 +53,14 @@ import Testing
           }
         }
         // By what has changed, copies of either day become what the service has now.
-        for deltas in [yesterdaysDeltas, todaysDeltas] {
+        for (deltas, parts) in [(yesterdaysDeltas, yesterdaysParts), (todaysDeltas, todaysParts)] {
           let restored = try await caughtUp(deltas, phones.map { place.phone(of: $0) })
+          let restoredParts = try await caughtUpByParts(parts, phones.map { place.phone(of: $0) })
           for phone in phones {
             for (collection, copy) in restored[phone.username] ?? [:] {
               let now = try await place.phone(of: phone).copy(of: collection)
               #expect(copy.held == now, "\(collection) of \(phone.username)")
+              #expect(restoredParts[phone.username]?[collection]?.held == now, "\(collection) of \(phone.username)")
             }
           }
         }
@@ -87,6 +91,14 @@ import Testing
     var deltas = deltas
     for phone in phones { try await phone.catchUp(&deltas[phone.username, default: [:]]) }
     return deltas
+  }
+
+  private func caughtUpByParts(
+    _ parts: [String: [App.Collection: PartsCopy]], _ phones: [Phone]
+  ) async throws -> [String: [App.Collection: PartsCopy]] {
+    var parts = parts
+    for phone in phones { try await phone.catchUp(&parts[phone.username, default: [:]]) }
+    return parts
   }
 
   /// Runs a program from the server's installation.

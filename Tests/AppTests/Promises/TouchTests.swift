@@ -16,6 +16,7 @@ import Testing
     private let collections: [App.Collection]
     private var copies: [String: [App.Collection: HeldCopy]] = [:]
     private var deltas: [String: [App.Collection: DeltaCopy]] = [:]
+    private var parts: [String: [App.Collection: PartsCopy]] = [:]
     /// The live events with their guests, as these users see them.
     private var opened: [OpenedEvent] = []
 
@@ -43,10 +44,11 @@ import Testing
     private mutating func catchUp() async throws {
       for phone in phones {
         try await phone.catchUp(&deltas[phone.username, default: [:]], of: collections)
+        try await phone.catchUp(&parts[phone.username, default: [:]], of: collections)
         for collection in collections {
-          #expect(
-            deltas[phone.username]?[collection]?.held == copies[phone.username]?[collection],
-            "\(collection) of \(phone.username)")
+          let (copy, name) = (copies[phone.username]?[collection], "\(collection) of \(phone.username)")
+          #expect(deltas[phone.username]?[collection]?.held == copy, "\(name)")
+          #expect(parts[phone.username]?[collection]?.held == copy, "\(name), by parts")
         }
       }
     }

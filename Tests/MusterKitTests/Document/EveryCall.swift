@@ -179,6 +179,8 @@ enum EveryCall {
       for include in [CacheInclude.changes, .items, .itemsAndDigests] {
         _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: include)
       }
+      let held = Claim(timestamp: nil, held: ["pQ3-x0VbT9c"], limit: 1, cursor: "c")
+      _ = try await $0.cache.validate([.friends: held])
     },
     { for collection in CacheCollection.allCases { _ = try await $0.cache.page(of: collection, cursor: "c") } },
   ]

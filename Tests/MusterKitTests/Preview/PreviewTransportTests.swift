@@ -81,6 +81,28 @@ import Testing
     #expect(digested?.updatedItems == full[.events]?.updatedItems && digested?.digests == page.digests)
   }
 
+  @Test func `parts are runs of what the app holds, and new items`() async throws {
+    let (client, _) = try await client()
+    let first = try await client.cache.validate([.events: Claim(timestamp: nil, held: [], limit: 5)])[.events]
+    #expect(first?.parts?.compactMap(\.item).count == 5 && first?.keys == nil)
+    let page = try await client.cache.page(of: .events)
+    let cursor = try #require(first?.nextCursor)
+    // The first claim had no digests of the rest.
+    let held = Array(page.digests.dropFirst(6))
+    let rest = try await client.cache.validate([.events: Claim(timestamp: nil, held: held, cursor: cursor)])[.events]
+    #expect(rest?.timestamp == first?.timestamp && rest?.nextCursor == nil)
+    #expect(rest?.parts?.compactMap(\.item) == [page.items[5]])
+    #expect(rest?.parts?.compactMap(\.first) == Array(held.indices))
+    try await client.events.answer(.going, to: ExportedDemo.trailRun)
+    // The parts no longer fit together.
+    let late = try await client.cache.validate([.events: Claim(timestamp: nil, held: held, cursor: cursor)])[.events]
+    #expect(late == Verdict(invalidate: true))
+    let claim = Claim(timestamp: page.timestamp, held: page.digests)
+    let changed = try await client.cache.validate([.events: claim])[.events]
+    #expect(changed?.parts?.compactMap(\.item).map { $0["myStatus"] } == [.string("going")])
+    #expect(changed?.parts?.compactMap(\.count).reduce(0, +) == 12)
+  }
+
   @Test func `a repeated request gets the same response`() async throws {
     let (client, _) = try await client()
     let draft = EventDraft(

@@ -37,12 +37,12 @@ struct LyingTransport: Transport {
   private func falsified(_ verdict: [String: Any], claim: Any?) -> [String: Any] {
     var verdict = verdict
     let stamp = claim as? String ?? (claim as? [String: Any])?["timestamp"] as? String
-    let keys = verdict["keys"] as? [String] ?? []
+    let parts = verdict["parts"] as? [Any] ?? []
     switch lie {
     case .fresh:
       if let stamp { return ["invalidate": false, "timestamp": stamp] }
-    case .lacking: verdict["keys"] = verdict["keys"].map { _ in Array(keys.dropLast()) }
-    case .reversed: verdict["keys"] = verdict["keys"].map { _ in Array(keys.reversed()) }
+    case .lacking: verdict["parts"] = verdict["parts"].map { _ in Array(parts.dropLast()) }
+    case .reversed: verdict["parts"] = verdict["parts"].map { _ in Array(parts.reversed()) }
     }
     return verdict
   }

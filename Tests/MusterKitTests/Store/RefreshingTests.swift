@@ -37,17 +37,14 @@ import Testing
       try server.set(.events, (1...3).map { ScriptedServer.event($0) })
       try await test.store.refresh()
       try server.set(.events, [ScriptedServer.event(3), ScriptedServer.event(1, title: "Changed")])
+      server.state.withLock { $0.changedLimit = 1 }
       try await test.relaunch()
       try await test.store.refresh()
       #expect(test.store.events.items.map(\.title) == ["Event 3", "Changed"])
       #expect(test.store.events.isUpToDate)
       let claim = try #require(server.received().last?.body?["events"])
       #expect(claim["timestamp"] != .null)
-      guard case .object(let digests) = claim["items"] else {
-        Issue.record("\(claim)")
-        return
-      }
-      #expect(digests.count == 3)
+      #expect(ScriptedServer.digests(try #require(claim["held"]?.string)).count == 3)
       // Each copy is stored with its stamp: the next launch has nothing to read.
       try await test.relaunch()
       try await test.store.refresh()
@@ -150,21 +147,46 @@ import Testing
   @Test func `lists that are longer than a verdict are read to their end`() async throws {
     try await TestStore.run { test, server in
       try server.set(.events, (1...250).map { ScriptedServer.event($0) })
-      server.state.withLock { $0.keysLimit = 20 }
+      server.state.withLock { $0.partsLimit = 20 }
       try await test.store.refresh()
       #expect(test.store.events.items.count == 250 && test.store.events.isUpToDate && !test.store.events.hasMore)
-      #expect(server.received { $0.path == "/events" && $0.query["include"] == "digests" }.count == 3)
+      #expect(server.received().count == 13)
+      // The beginning of each claim is what the one before has left.
+      #expect(server.received { $0.body?["events"]?["cursor"]?.string != nil }.count == 12)
     }
   }
 
-  @Test func `a list that changes between its pages is not mixed`() async throws {
+  @Test func `with more than 500 digests, the stamps are sent first, and the digests of stale lists alone`()
+    async throws
+  {
+    try await TestStore.run { test, server in
+      let people = (1...450).map { Person(id: ScriptedServer.id(100 + $0), username: "\($0)", displayName: "\($0)") }
+      try server.set(.friends, people.map { Friend(user: $0, since: ScriptedServer.noon) })
+      try server.set(.events, (1...51).map { ScriptedServer.event($0) })
+      try await test.store.refresh()
+      try await test.store.refresh()
+      #expect(server.received().last?.body?["friends"]?.string != nil)
+      #expect(server.received().count == 2)
+      try server.set(.events, (2...52).map { ScriptedServer.event($0) })
+      try await test.store.refresh()
+      let last = server.received().suffix(2)
+      #expect(last.first?.query["include"] == nil && last.last?.query["include"] == "changes")
+      guard case .object(let claims)? = last.last?.body else { return }
+      #expect(Array(claims.keys) == ["events"])
+      #expect(ScriptedServer.digests(claims["events"]?["held"]?.string ?? "").count == 51)
+      #expect(server.received().count == 4 && test.store.events.isUpToDate && test.store.friends.isUpToDate)
+      #expect(test.store.events.items.map(\.title) == (2...52).map { "Event \($0)" })
+    }
+  }
+
+  @Test func `a list that changes between its verdicts is not mixed`() async throws {
     try await TestStore.run { test, server in
       try server.set(.events, (1...150).map { ScriptedServer.event($0) })
       let changes = Guarded(0)
       server.state.withLock { state in
-        state.keysLimit = 20
+        state.partsLimit = 20
         state.before = { request in
-          guard request.path == "/events",
+          guard request.body?["events"]?["cursor"]?.string != nil,
             changes.withLock({
               $0 += 1; return $0
             }) == 1

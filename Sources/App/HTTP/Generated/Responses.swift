@@ -464,7 +464,8 @@ extension JSONWriter {
   @inline(__always)
   mutating func verdict(
     invalidate: Bool, timestamp: Stamp?, warning: (some RawRepresentable<String>)?, updatedItems: (some JSONWritable)?,
-    digests: [String]?, keys: [String]?, changed: (some JSONWritable)?, nextCursor: String??, missing: [String]?
+    digests: [String]?, keys: [String]?, changed: (some JSONWritable)?, nextCursor: String??, missing: [String]?,
+    parts: [some JSONWritable]?
   ) {
     openObject()
     member("invalidate", invalidate)
@@ -476,6 +477,7 @@ extension JSONWriter {
     if let changed { member("changed", changed) }
     if let nextCursor { member("nextCursor", nextCursor) }
     if let missing { member("missing", missing) }
+    if let parts { member("parts", parts) }
     closeObject()
   }
 
@@ -485,6 +487,18 @@ extension JSONWriter {
     openObject()
     member("digest", digest)
     member("item", item)
+    closeObject()
+  }
+
+  /// A part of a list: either items that the phone holds, with `first` and `count`, or one that it lacks, with `digest`
+  /// and `item`.
+  @inline(__always)
+  mutating func listPart(first: Int?, count: Int?, digest: String?, item: (some JSONWritable)?) {
+    openObject()
+    if let first { member("first", first) }
+    if let count { member("count", count) }
+    if let digest { member("digest", digest) }
+    if let item { member("item", item) }
     closeObject()
   }
 

@@ -58,6 +58,13 @@ import TestSupport
       document),
     Limit(Snapshot.maximumLength >> 10, "collection of at most # KiB of JSON", document),
     Limit(Delta.maximumChanged >> 10, "`changed` has at most # KiB", document),
+    Limit(
+      HeldItems.limits.upperBound, "minimum: 1, maximum: #, description: 'The maximum number of items in `parts`",
+      document),
+    Limit(
+      HeldItems.limits.upperBound * ItemDigest.length, "maxLength: #\n          pattern: '^([A-Za-z0-9_-]{11})*$'",
+      document),
+    Limit(ListParts.Size.maximum.compared >> 20, "share # MiB and", document),
     Limit(CalendarFeed.maximumEvents, "At most # events", "docs/calendars.md"),
     Limit(CalendarFeed.maximumZones, "each of at most # zones", "docs/calendars.md"),
     Limit(Event.maximumCounted, "an event with at most # invitations", "docs/caching.md"),

@@ -16,6 +16,8 @@ struct CachingPhone {
   private var copies: [App.Collection: HeldCopy] = [:]
   /// Copies that are brought up to date by what has changed, apart from `copies`.
   private var deltas: [App.Collection: DeltaCopy] = [:]
+  /// The same, by parts.
+  private var parts: [App.Collection: PartsCopy] = [:]
 
   init(of owner: Phone, at place: Place, _ history: History, seed: UInt64, datesLate: Bool = false) {
     self.owner = owner
@@ -81,6 +83,35 @@ struct CachingPhone {
       }
       history.note(held, of: collection, of: owner)
     }
+    try await catchUpByParts(isAtRest: isAtRest)
+  }
+
+  /// The same by parts. Between two verdicts on a long list, it may change.
+  private mutating func catchUpByParts(isAtRest: Bool) async throws {
+    var (open, rounds) = (Phone.everyCollection, 0)
+    repeat {
+      let claims = Phone.claims(parts, of: open)
+      let response = try await insist { try await $0.send("POST", "cache/validate/\($0.id)?include=changes", claims) }
+      for (name, text) in try RawJSON.members(of: response.body) {
+        guard let collection = App.Collection(rawValue: name) else { throw Unexpected(text) }
+        let verdict = try RawJSON.members(of: text)
+        if verdict["invalidate"] == "true" {
+          if isAtRest { history.report("\(self.name(collection)): \(text) although at rest") }
+          try parts[collection, default: PartsCopy()].apply(verdict)
+          history.count { $0.changed += 1 }
+        }
+        guard let held = parts[collection]?.held else { continue }
+        if isAtRest {
+          let now = try HeldCopy(
+            collection, try await insist { try await $0.send("GET", Phone.wholePath(of: collection)) })
+          if held != now { history.report("\(self.name(collection)): at rest, \(held) is held, but \(now) is right") }
+        }
+        history.note(held, of: collection, of: owner)
+      }
+      open.removeAll { parts[$0]?.held != nil }
+      rounds += 1
+    } while !open.isEmpty && (rounds < 4 || history.isOver && rounds < 1000)
+    if history.isOver, !open.isEmpty { history.report("\(open) of \(owner.username) never end") }
   }
 
   private func name(_ collection: App.Collection) -> String { "\(collection) of \(owner.username)" }

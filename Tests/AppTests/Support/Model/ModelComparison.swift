@@ -3,8 +3,8 @@ import Testing
 
 @testable import App
 
-/// Compares all lists of all users and the queue with ``Model``, and each user's ``DeltaCopy`` of each collection with
-/// its GET. A list that changes must get a new stamp.
+/// Compares all lists of all users and the queue with ``Model``, and each user's ``DeltaCopy`` and ``PartsCopy`` of each
+/// collection with its GET. A list that changes must get a new stamp.
 struct ModelComparison {
   /// The service differs from the model or from itself.
   struct Deviation: Error {
@@ -36,6 +36,7 @@ struct ModelComparison {
   private var phones: [Phone] = []
   private var copies: [String: Copy] = [:]
   private var deltas: [Int: [App.Collection: DeltaCopy]] = [:]
+  private var parts: [Int: [App.Collection: PartsCopy]] = [:]
 
   init(_ app: TestApp, by deltaMethod: DeltaCopy.Method) {
     self.app = app
@@ -132,24 +133,30 @@ struct ModelComparison {
 
   /// Brings all users' copies up to date by what has changed, at the same time.
   private mutating func catchUp() async throws {
-    let (phones, deltas, method) = (phones, deltas, deltaMethod)
-    self.deltas = try await withThrowingTaskGroup(of: (Int, [App.Collection: DeltaCopy]).self) { group in
+    typealias Copies = (Int, [App.Collection: DeltaCopy], [App.Collection: PartsCopy])
+    let (phones, deltas, parts, method) = (phones, deltas, parts, deltaMethod)
+    let caughtUp = try await withThrowingTaskGroup(of: Copies.self) { group in
       for person in model.present {
         group.addTask {
           var copies = deltas[person, default: [:]]
+          var others = parts[person, default: [:]]
           try await phones[person].catchUp(&copies, by: method)
-          return (person, copies)
+          try await phones[person].catchUp(&others)
+          return (person, copies, others)
         }
       }
-      return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+      return try await group.reduce(into: [Copies]()) { $0.append($1) }
     }
+    self.deltas = Dictionary(uniqueKeysWithValues: caughtUp.map { ($0.0, $0.1) })
+    self.parts = Dictionary(uniqueKeysWithValues: caughtUp.map { ($0.0, $0.2) })
   }
 
   private func compareDelta(_ reading: Reading, _ response: APIResponse) throws {
     let collection = Phone.everyCollection.first { Phone.wholePath(of: $0) == reading.path }
     guard let collection else { return }
-    let (held, now) = (deltas[reading.person]?[collection]?.held, try HeldCopy(collection, response))
-    guard held == now else {
+    let now = try HeldCopy(collection, response)
+    for held in [deltas[reading.person]?[collection]?.held, parts[reading.person]?[collection]?.held]
+    where held != now {
       throw Deviation(
         """
         \(collection) of \(model.people[reading.person].username), kept by its changes, differs from its GET. It is

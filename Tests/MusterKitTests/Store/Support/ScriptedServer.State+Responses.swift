@@ -30,10 +30,10 @@ extension ScriptedServer.State {
     let digits = String(clock)
     let stamp = "2026-05-01T09:00:00." + String(repeating: "0", count: 6 - digits.count) + digits + "Z"
     lists[collection] = ScriptedServer.List(
-      items: items.map { item in
+      items: items.enumerated().map { place, item in
         let key = collection.key(of: item) ?? ""
         if let same = old[key], same.json == item { return same }
-        return ScriptedServer.Item(key: key, json: item, digest: "digest-\(clock)")
+        return ScriptedServer.Item(key: key, json: item, digest: ScriptedServer.digest(clock, place))
       }, stamp: Stamp(rawValue: stamp))
   }
 
@@ -51,24 +51,39 @@ extension ScriptedServer.State {
         verdicts[name] = Verdict(invalidate: true)
         continue
       }
-      if claim["timestamp"]?.string == list.stamp.rawValue {
+      let stamp = claim.string ?? claim["timestamp"]?.string
+      if stamp == list.stamp.rawValue {
         verdicts[name] = Verdict(invalidate: false, timestamp: list.stamp)
-        continue
+      } else if let held = claim["held"]?.string {
+        verdicts[name] = parts(of: list, held, claim, room: &room)
+      } else {
+        verdicts[name] = Verdict(invalidate: true, timestamp: list.stamp)
       }
-      let first = list.items.prefix(keysLimit)
-      var verdict = Verdict(invalidate: true, timestamp: list.stamp, keys: first.map(\.key), changed: [:])
-      for item in first where claim["items"]?[item.key]?.string != item.digest {
-        if room > 0 {
-          room -= 1
-          verdict.changed?[item.key] = Changed(digest: item.digest, item: item.json)
-        } else {
-          verdict.missing = (verdict.missing ?? []) + [item.key]
-        }
-      }
-      if first.count < list.items.count { verdict.nextCursor = "\(list.stamp) \(first.count)" }
-      verdicts[name] = verdict
     }
     return verdicts
+  }
+
+  /// - Parameter room: the number of new items that fit into the response.
+  private func parts(of list: ScriptedServer.List, _ held: String, _ claim: JSONValue, room: inout Int) -> Verdict {
+    let cursor = claim["cursor"]?.string?.split(separator: " ") ?? []
+    guard cursor.first.map({ $0 == list.stamp.rawValue }) ?? true else { return Verdict(invalidate: true) }
+    let places = Dictionary(zip(ScriptedServer.digests(held), 0...)) { $1 }
+    let start = cursor.last.flatMap { Int($0) } ?? 0
+    let limit: Int = if case .integer(let limit)? = claim["limit"] { limit } else { 500 }
+    var parts: [ListPart] = []
+    for item in list.items.dropFirst(start).prefix(min(limit, partsLimit)) {
+      if let place = places[item.digest] {
+        parts.append(ListPart(first: place, count: 1))
+      } else {
+        guard room > 0 || parts.isEmpty && changedLimit > 0 else { break }
+        room -= 1
+        parts.append(ListPart(digest: item.digest, item: item.json))
+      }
+    }
+    let end = start + parts.count
+    return Verdict(
+      invalidate: true, timestamp: list.stamp, nextCursor: end < list.items.count ? "\(list.stamp) \(end)" : nil,
+      parts: parts)
   }
 
   private func page(_ request: ScriptedServer.Received) throws -> TransportResponse {

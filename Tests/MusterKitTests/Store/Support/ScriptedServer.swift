@@ -33,7 +33,7 @@ final class ScriptedServer: Transport {
   struct Item: Sendable {
     let key: String
     var json: JSONValue
-    /// Counts its changes, which makes its digest.
+    /// The changes of all lists, counted, and the place of the item.
     var digest: String
   }
 
@@ -63,8 +63,8 @@ final class ScriptedServer: Transport {
     var hasRoom = true
     /// When the user has answered, by the ids of events.
     var answeredAt: [String: Date] = [:]
-    /// The number of keys in a verdict.
-    var keysLimit = 500
+    /// The number of items in a verdict.
+    var partsLimit = Int.max
     /// The number of changed items in a response.
     var changedLimit = Int.max
   }
@@ -166,6 +166,15 @@ extension ScriptedServer {
     try server.set(.profile, [profile])
     try server.set(.notificationPreferences, [NotificationPreferences([.eventUpdated: true])])
     return server
+  }
+
+  /// Eleven characters, as the service's digests.
+  static func digest(_ change: Int, _ place: Int) -> String { String("\(10_000 + change)-\(10_000 + place)") }
+
+  /// Takes joined digests apart.
+  static func digests(_ held: String) -> [String] {
+    let held = Array(held)
+    return stride(from: 0, to: held.count, by: 11).map { String(held[$0..<min($0 + 11, held.count)]) }
   }
 
   /// An id that tests can name.
