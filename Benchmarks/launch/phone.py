@@ -86,6 +86,7 @@ class Phone:
                 if not verdict["invalidate"]:
                     continue
                 old, copy, used = held[name], new[name], set()
+                before = len(copy.items)
                 if verdict["timestamp"] is None or copy.items and copy.stamp != verdict["timestamp"]:
                     raise RuntimeError(f"{name} has changed meanwhile")
                 copy.stamp = verdict["timestamp"]
@@ -102,7 +103,9 @@ class Phone:
                 if verdict["nextCursor"]:
                     items = [item for place, item in enumerate(old.items) if place not in used]
                     held[name] = Copy(items=items, digests=old.digests)
-                    rest[name] = {**claim(None, held[name]), "cursor": verdict["nextCursor"]}
+                    # As many as this verdict had, and some more.
+                    most = min(max(len(copy.items) - before + 100, 500), MAXIMUM)
+                    rest[name] = {**claim(None, held[name], most), "cursor": verdict["nextCursor"]}
                 else:
                     self.copies[name] = copy
             claims = rest
@@ -190,6 +193,9 @@ def with_keys(name, items):
     return [(key(item), item) for item in items]
 
 
-def claim(stamp, copy):
-    held = "".join(copy.digests[key] for key, _ in copy.items[:MAXIMUM])
-    return {"timestamp": stamp, "held": held, "limit": min(MAXIMUM, len(copy.items) + 500)}
+def claim(stamp, copy, most=MAXIMUM):
+    items = copy.items[:most]
+    held = "".join(copy.digests[key] for key, _ in items)
+    # Items that are held and not claimed would be sent.
+    new = 0 if len(copy.items) > most else 500
+    return {"timestamp": stamp, "held": held, "limit": min(MAXIMUM, len(items) + new)}
