@@ -52,6 +52,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case locked
   /// The write needs a password, a code or an identity token, which are not kept on the disk. Call the API.
   case needsReauthentication
+  /// The picture has more bytes than ``NewPicture/maximumLength``. Make it smaller.
+  case pictureTooLarge
   /// The write is about a list that was never read. Refresh first.
   case notLoaded
   /// The refusal was dismissed, or another process has sent the write again.
@@ -68,6 +70,7 @@ extension StoreError: LocalizedError {
     case .disk(let reason): "The data cannot be stored: \(reason)"
     case .locked: "Another process is sending changes."
     case .needsReauthentication: "This change needs a connection."
+    case .pictureTooLarge: "The picture has more than 2 MiB."
     case .notLoaded: "The list is not loaded yet."
     case .damaged: "This change cannot be read any more."
     case .dismissed: "This change was dismissed or sent again before."

@@ -22,11 +22,7 @@ extension User {
     guard let old: Profile = try row?["profile"] else { throw AppError.sessionEnded }
     let new = edit.applied(to: old)
     let isChanged = Profile.settings.contains { !$0.columns.isEmpty && $0.differs(old, new) }
-    if let tags, isChanged || new.newEmail != nil,
-      let stamp = try await Stamps.read(.profile, of: id, in: change), !tags.contains(stamp)
-    {
-      throw AppError.lostUpdate
-    }
+    if isChanged || new.newEmail != nil { try await check(tags, of: id, in: change) }
     if new.newEmail != nil { try await Session.check(session, in: change) }
     let isRenamed = (new.username, new.displayName) != (old.username, old.displayName)
     if isRenamed { try change.lockEvents(thatShow: id) }
@@ -45,6 +41,15 @@ extension User {
       try await retire(old.username, for: new.username, of: id, in: change)
     }
     if let email = new.newEmail { try await askForEmail(email, decision, by: id, keys: keys, in: change) }
+  }
+
+  /// Refuses a change of a profile that is based on another one. The caller has locked the user's row.
+  ///
+  /// - Parameter tags: the stamps that the client has read; nil for any.
+  /// - Throws: ``AppError/lostUpdate``
+  static func check(_ tags: EntityTags?, of id: ID, in change: Change) async throws {
+    guard let tags, let stamp = try await Stamps.read(.profile, of: id, in: change) else { return }
+    guard tags.contains(stamp) else { throw AppError.lostUpdate }
   }
 
   /// Mails a link to an address, which becomes the account's when the link is followed. Until then, the old one stays.

@@ -26,12 +26,13 @@ public struct MeAPI: Sendable {
   /// - Parameters:
   ///   - data: a JPEG, PNG, WebP or HEIC of at most 2 MiB and 4096 pixels a side.
   ///   - contentType: such as `image/jpeg`.
-  /// - Throws: ``MusterError``: `unsupported-media-type`, `body-too-large`, `pictures-unavailable`
+  ///   - stamp: that of the profile that the change is based on. Without it, the last picture wins.
+  /// - Throws: ``MusterError``: `lost-update`, `unsupported-media-type`, `body-too-large`, `pictures-unavailable`
   @discardableResult
   public func setPicture(
-    _ data: Data, contentType: String, key: IdempotencyKey = .random()
+    _ data: Data, contentType: String, ifStamp stamp: Stamp? = nil, key: IdempotencyKey = .random()
   ) async throws -> User {
-    var call = APICall.write(.putPicture, key: key)
+    var call = APICall.write(.putPicture, key: key).basedOn(stamp?.rawValue)
     call.headers["Content-Type"] = contentType
     call.body = data
     call.timeout = 90
@@ -39,8 +40,11 @@ public struct MeAPI: Sendable {
   }
 
   /// Removes the picture. Changes nothing if there is none.
-  public func removePicture(key: IdempotencyKey = .random()) async throws {
-    try await caller.send(.write(.removePicture, key: key))
+  ///
+  /// - Parameter stamp: that of the profile that the change is based on.
+  /// - Throws: ``MusterError``: `lost-update`
+  public func removePicture(ifStamp stamp: Stamp? = nil, key: IdempotencyKey = .random()) async throws {
+    try await caller.send(.write(.removePicture, key: key).basedOn(stamp?.rawValue))
   }
 
   /// The link to the calendar feed. Nil if there is none.

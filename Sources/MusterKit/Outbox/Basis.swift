@@ -36,6 +36,7 @@ enum Basis: Codable, Sendable, Hashable {
     case (.answer, .event(let event)) where event.myRole == .guest:
       self = .answer(event.myStatus, plusOnes: event.myPlusOnes)
     case (.answer, .answer), (.setAnswer, .answer), (.editEvent(_, _, nil), .event), (.editProfile, .profile),
+      (.setPicture, .profile), (.removePicture, .profile),
       (.setPreferences, .preferences):
       guard let whole = Basis(state) else { return nil }
       self = whole
@@ -95,7 +96,7 @@ extension Write {
     switch self {
     case .answer(_, let id, _): .answer(id)
     case .createEvent(_, let id), .editEvent(let id, _, _): .event(id)
-    case .editProfile: .profile
+    case .editProfile, .setPicture, .removePicture: .profile
     case .setPreferences: .preferences
     default: nil
     }
@@ -108,6 +109,9 @@ extension Write {
       case .createEvent(let draft, _): try? JSONValue(encoding: draft)
       case .editEvent(_, let edit, _): try? JSONValue(encoding: edit)
       case .editProfile(let edit): try? JSONValue(encoding: edit)
+      // The service makes its address.
+      case .setPicture: JSONValue.object(["pictureUrl": .string("")])
+      case .removePicture: JSONValue.object(["pictureUrl": .null])
       // Without the stamp.
       case .setPreferences(let new): try? JSONValue(encoding: NotificationPreferences(new.choices))
       default: JSONValue?.none
@@ -122,7 +126,7 @@ extension Write {
   func currentState(with client: MusterClient) async throws -> NewerState? {
     switch self {
     case .editEvent(let id, _, _): .event(try await client.events.get(id))
-    case .editProfile: .profile(try await client.me.get())
+    case .editProfile, .setPicture, .removePicture: .profile(try await client.me.get())
     case .setPreferences: .preferences(try await client.notifications.preferences())
     default: nil
     }

@@ -41,6 +41,7 @@ public final class Outbox {
   public func dismiss(_ refusal: RefusedWrite) async throws {
     guard refusals.contains(where: { $0.id == refusal.id }) else { return }
     try await files.erase(refusal.id)
+    if let picture = refusal.write?.picture { try await files.erase(picture) }
     dismissed.insert(refusal.id)
     remove(refusal.id)
     show()
@@ -59,6 +60,14 @@ extension Outbox {
   }
 
   var unsettled: [OutboxRecord] { records.filter(\.isUnsettled) }
+
+  /// Writes the picture of a write that is about to be added.
+  ///
+  /// - Throws: ``StoreError``
+  func keep(_ picture: NewPicture) async throws -> NewPicture { try await files.keep(picture) }
+
+  /// Erases the picture of a write that could not be added.
+  func drop(_ picture: NewPicture) async { try? await files.erase(picture) }
 
   /// Shows a write, and writes it to the disk.
   ///

@@ -38,7 +38,7 @@ struct OutboxFiles: Sendable {
 
   /// - Returns: nil if there is no file.
   private func file(_ path: String, id: OutboxRecord.ID) -> OutboxFile? {
-    if let data = folder.read(path) { return OutboxFile(data, id: id) }
+    if let data = folder.read(path) { return OutboxFile(data, id: id, in: folder.file(Self.subfolder)) }
     return folder.exists(path) ? .unreadable : nil
   }
 
@@ -47,7 +47,11 @@ struct OutboxFiles: Sendable {
 
   /// Removes what the service has carried out.
   static func removeSent(in userFolder: URL) {
-    for file in files(in: userFolder) where isSent(file) { unlink(file.path) }
+    for file in files(in: userFolder) {
+      guard let record = record(in: file), record.state == .sent else { continue }
+      unlink(file.path)
+      if let picture = record.write.picture?.file { unlink(picture.path) }
+    }
   }
 
   private static func files(in userFolder: URL) -> [URL] {
@@ -57,11 +61,13 @@ struct OutboxFiles: Sendable {
   }
 
   /// Whether the service has carried out the write in a file. A file that cannot be read may have any.
-  private static func isSent(_ file: URL) -> Bool {
+  private static func isSent(_ file: URL) -> Bool { record(in: file)?.state == .sent }
+
+  private static func record(in file: URL) -> OutboxRecord? {
     guard let id = id(in: file.lastPathComponent), let data = try? Data(contentsOf: file),
-      case .record(let record) = OutboxFile(data, id: id)
-    else { return false }
-    return record.state == .sent
+      case .record(let record) = OutboxFile(data, id: id, in: file.deletingLastPathComponent())
+    else { return nil }
+    return record
   }
 
   private func write(_ record: OutboxRecord) throws {
@@ -87,7 +93,11 @@ struct OutboxFiles: Sendable {
   /// Writes a record. It is in its file when this returns.
   func replace(_ record: OutboxRecord) async throws { try write(record) }
 
-  func erase(_ record: OutboxRecord) async throws { try folder.remove(path(of: record)) }
+  /// Erases a record that the lists prove, and its picture.
+  func erase(_ record: OutboxRecord) async throws {
+    try folder.remove(path(of: record))
+    if let picture = record.write.picture { try await erase(picture) }
+  }
 
   /// Erases a record, at whatever place it is.
   func erase(_ id: OutboxRecord.ID) async throws {
@@ -97,7 +107,11 @@ struct OutboxFiles: Sendable {
   }
 
   /// ``read()``
-  func contents() async -> Contents? { read() }
+  func contents() async -> Contents? {
+    let contents = read()
+    if let contents { eraseOrphans(contents) }
+    return contents
+  }
 
   /// - Returns: nil if there is no file, or if it cannot be read.
   func content(of record: OutboxRecord) async -> OutboxRecord? {

@@ -123,8 +123,10 @@ enum OutboxFile: Sendable {
   /// The characters of a damaged file that a refusal shows.
   private static let shownLength = 1000
 
-  init(_ data: Data, id: OutboxRecord.ID) {
+  /// - Parameter folder: of the outbox.
+  init(_ data: Data, id: OutboxRecord.ID, in folder: URL) {
     let decoder = JSONDecoder()
+    if let key = OutboxFiles.Folder.key { decoder.userInfo[key] = OutboxFiles.Folder(url: folder) }
     if let format = try? decoder.decode(Format.self, from: data).format, format > OutboxRecord.currentFormat {
       self = .unreadable
     } else if let record = try? decoder.decode(OutboxRecord.self, from: data), record.id == id {

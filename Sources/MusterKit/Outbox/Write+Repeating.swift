@@ -39,7 +39,7 @@ extension Write {
     case .addHost, .removeHost: .needsKey
     case .createEvent, .sendRequest, .report: .hasOwnID
     // Without a basis, a second request overwrites a newer state: see ``OutboxRecord/needsKey``.
-    case .answer, .editEvent, .editProfile, .setPreferences: .isBased
+    case .answer, .editEvent, .editProfile, .setPicture, .removePicture, .setPreferences: .isBased
     }
   }
 }

@@ -49,6 +49,10 @@ public enum Write: Codable, Sendable, Hashable {
   case markAllRead(before: Stamp? = nil, shown: [InboxItem.ID] = [])
   /// Changes name, display name or bio. An edit of the address needs a connection: use ``MeAPI/edit(_:ifStamp:key:)``.
   case editProfile(ProfileEdit)
+  /// Sets the picture of the profile.
+  case setPicture(NewPicture)
+  /// Removes the picture of the profile.
+  case removePicture
   /// Turns types of notifications on and off. Types that are absent keep their value.
   case setPreferences(NotificationPreferences)
   /// Reports a user, an event or a visitor to the operators, with a report of this id. If the user has an open report of
@@ -78,6 +82,7 @@ extension Write {
   enum MarkReadCodingKeys: String, CodingKey { case _0 = "notifications" }
   enum MarkAllReadCodingKeys: String, CodingKey { case before, shown }
   enum EditProfileCodingKeys: String, CodingKey { case _0 = "edit" }
+  enum SetPictureCodingKeys: String, CodingKey { case _0 = "picture" }
   enum SetPreferencesCodingKeys: String, CodingKey { case _0 = "preferences" }
   enum ReportCodingKeys: String, CodingKey { case _0 = "subject", reason, text, id }
 }
@@ -91,7 +96,7 @@ extension Write {
     case .report(_, _, _, let id): id.rawValue
     case .answer, .acceptRequest, .declineRequest, .cancelRequest, .endFriendship, .block, .unblock, .editEvent,
       .cancelEvent, .invite, .withdraw, .setAnswer, .approve, .addHost, .removeHost, .markRead, .markAllRead,
-      .editProfile, .setPreferences:
+      .editProfile, .setPicture, .removePicture, .setPreferences:
       nil
     }
   }
@@ -107,7 +112,7 @@ extension Write {
     case .endFriendship(let id), .unblock(let id): id.rawValue
     case .block(let person): person.id.rawValue
     case .report(_, _, _, let id): id.rawValue
-    case .markRead, .markAllRead, .editProfile, .setPreferences: nil
+    case .markRead, .markAllRead, .editProfile, .setPicture, .removePicture, .setPreferences: nil
     }
   }
 
@@ -123,7 +128,7 @@ extension Write {
     case .addHost(let user, _), .removeHost(let user, _): user.rawValue == id
     case .report(let subject, _, _, _): subject.id == id
     case .answer, .acceptRequest, .declineRequest, .cancelRequest, .endFriendship, .block, .unblock, .createEvent,
-      .editEvent, .cancelEvent, .markRead, .markAllRead, .editProfile, .setPreferences:
+      .editEvent, .cancelEvent, .markRead, .markAllRead, .editProfile, .setPicture, .removePicture, .setPreferences:
       false
     }
   }
@@ -147,7 +152,7 @@ extension Write {
     case .createEvent: [.events]
     case .markRead, .markAllRead: [.notifications]
     // Own events and requests show the user.
-    case .editProfile: [.profile, .friendRequests, .sentFriendRequests, .events]
+    case .editProfile, .setPicture, .removePicture: [.profile, .friendRequests, .sentFriendRequests, .events]
     case .setPreferences: [.notificationPreferences]
     }
   }
@@ -192,6 +197,14 @@ extension Write {
     case .markRead(let ids): try await client.notifications.markRead(ids: ids, key: key)
     case .markAllRead(let stamp?, _): try await client.notifications.markRead(before: stamp, key: key)
     case .markAllRead(nil, _): try await client.notifications.markAllRead(key: key)
+    case .setPicture(let picture):
+      return .profile(
+        try await client.me.setPicture(
+          picture.bytes(), contentType: picture.contentType, ifStamp: basis?.stamp, key: key))
+    case .removePicture:
+      try await client.me.removePicture(ifStamp: basis?.stamp, key: key)
+      // The response has no profile.
+      return .profile(try await client.me.get())
     case .editProfile(let edit): return .profile(try await client.me.edit(edit, ifStamp: basis?.stamp, key: key))
     case .setPreferences(let preferences):
       return .preferences(

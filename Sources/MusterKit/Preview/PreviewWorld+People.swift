@@ -12,13 +12,15 @@ extension PreviewWorld {
 
   mutating func putPicture(_ request: PreviewRequest) throws -> TransportResponse {
     // Image views can load it without a service.
-    lists.profile?.pictureUrl = URL(string: "data:image/png;base64," + request.body.base64EncodedString())
+    let url = URL(string: "data:image/png;base64," + request.body.base64EncodedString())
+    if lists.profile?.pictureUrl != url, !request.isBased(on: stamps[.profile]) { throw Problem.lostUpdate }
+    lists.profile?.pictureUrl = url
     settle()
     return try .json(me)
   }
 
-  mutating func removePicture() -> TransportResponse {
-    lists.profile?.pictureUrl = nil
+  mutating func removePicture(_ request: PreviewRequest) throws -> TransportResponse {
+    try perform(.removePicture, basedOn: .profile, in: request)
     return .noContent
   }
 

@@ -35,7 +35,7 @@ extension PreviewWorld {
     case .editMe: return try editMe(request)
     case .exportMe: return try .json(["profile": me])
     case .putPicture: return try putPicture(request)
-    case .removePicture: return removePicture()
+    case .removePicture: return try removePicture(request)
     case .getCalendarLink: return try shownCalendarLink()
     case .makeCalendarLink: return try makeCalendarLink()
     case .revokeCalendarLink: return revokeCalendarLink()

@@ -75,6 +75,14 @@ extension Event {
     return canAnswer(.going, at: time)
   }
 
+  /// Whether the user can do what hosts do: edit, invite, answer for guests, approve, remind and share. Only the creator
+  /// also cancels the event and chooses hosts: see ``myRole``.
+  ///
+  /// - Parameter time: by the service's clock.
+  public func canHost(at time: Date = .now) -> Bool {
+    (myRole == .creator || myRole == .host) && status != .cancelled && !isArchived(at: time)
+  }
+
   /// Whether the service takes an answer, by its rules and the members of this event. An older copy may differ from the
   /// event as it is now.
   ///
@@ -98,7 +106,7 @@ extension Event {
   private func reasonAgainstAnswers(at time: Date) -> Answerability.Reason? {
     if myRole != .guest { return .hosting }
     if status == .cancelled { return .cancelled }
-    if end.addingTimeInterval(Self.timeLive) <= time { return .archived }
+    if isArchived(at: time) { return .archived }
     return myStatus == .pending ? .pending : nil
   }
 
@@ -108,6 +116,8 @@ extension Event {
     guard myStatus == .waitlisted, places.waiting == myParty.places, let capacity else { return false }
     return places.going + party.places <= capacity
   }
+
+  private func isArchived(at time: Date) -> Bool { end.addingTimeInterval(Self.timeLive) <= time }
 
   private func isPastAnswers(at time: Date) -> Bool { answerBy.map { $0 < time } ?? false }
 

@@ -38,6 +38,8 @@ extension Lists {
     case .addHost, .report: break
     case .markRead(let ids), .markAllRead(_, let ids): markRead(Set(ids), at: time)
     case .editProfile(let edit): editProfile(edit)
+    case .setPicture(let picture): showPicture(picture.file)
+    case .removePicture: showPicture(nil)
     case .setPreferences(let new): notificationPreferences?.choices.merge(new.choices) { $1 }
     }
   }
@@ -56,6 +58,11 @@ extension Lists {
     profile?.bio = bio
     if let requestsFrom = edit.requestsFrom { profile?.requestsFrom = requestsFrom }
     if let findableBy = edit.findableBy { profile?.findableBy = findableBy }
+    if let me = profile?.person { show(me) }
+  }
+
+  private mutating func showPicture(_ url: URL?) {
+    profile?.pictureUrl = url
     if let me = profile?.person { show(me) }
   }
 

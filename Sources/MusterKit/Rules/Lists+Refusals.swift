@@ -41,7 +41,7 @@ extension Lists {
     case .removeHost(let user, let id): try checkRemoving(host: user, from: id)
     case .report(let subject, _, _, _): try check(subject)
     case .editProfile(let edit): try check(edit)
-    case .unblock, .markRead, .markAllRead, .setPreferences: break
+    case .unblock, .markRead, .markAllRead, .setPicture, .removePicture, .setPreferences: break
     }
   }
 

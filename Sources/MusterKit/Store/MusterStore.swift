@@ -132,6 +132,7 @@ public final class MusterStore {
     switch write {
     case .editProfile(let edit) where edit.email != nil || edit.reauthentication != nil:
       throw StoreError.needsReauthentication
+    case .setPicture(let picture): write = .setPicture(try await outbox.keep(picture))
     case .markAllRead(nil, _):
       // Without a stamp, it would also mark what arrives until it is sent.
       guard let stamp = statuses[.notifications]?.stamp else { throw StoreError.notLoaded }
@@ -148,6 +149,7 @@ public final class MusterStore {
       poke()
       return pending
     } catch {
+      if replaced == nil, let picture = write.picture { await outbox.drop(picture) }
       publish()
       // Earlier writes may have waited for this one to be saved.
       poke()
@@ -467,6 +469,8 @@ extension MusterStore {
       publish()
     } catch let newer as OutboxRecord.Superseded {
       await refuse(record, .superseded(by: newer.state))
+    } catch StoreError.damaged {
+      await refuse(record, .damaged(contents: ""))
     } catch MusterError.refused(let problem) where problem.type == .idempotencyKeyReused && !record.needsKey {
       // An earlier version of the app has sent it, in other words. The next request has another key.
       try await outbox.changeKey(of: record)

@@ -81,6 +81,34 @@ import Testing
     #expect(try await compare(cleo, at: event.id) == [.archived])
   }
 
+  @Test func `hosts can do what hosts do while the event is open, and guests cannot`() async throws {
+    let (server, ana, ben, cleo) = try await friends()
+    let event = try await event(of: ana, for: cleo)
+    try await ana.client.events.addHost(ben.id, to: event.id)
+    try await ben.client.proposals.accept(try #require(try await ben.client.proposals.list().items.first).id)
+    /// Who can host it, by what the event says, and by what the service does.
+    func hosts(_ id: Event.ID, _ note: String) async throws -> [String] {
+      var names: [String] = []
+      for (name, user) in [("ana", ana), ("ben", ben), ("cleo", cleo)] {
+        let says = try await user.client.events.get(id).canHost()
+        let edit = EventEdit(note: .set("\(note) \(name)"))
+        let does = (try? await user.client.events.edit(id, applying: edit)) != nil
+        #expect(says == does, "\(note) \(name)")
+        if says { names.append(name) }
+      }
+      return names
+    }
+    #expect(try await hosts(event.id, "open") == ["ana", "ben"])
+    try await change(
+      event, "start_time = now() - interval '31 hours', live_until = now() - interval '1 hour'", at: server)
+    try await eventually(within: .seconds(60)) { try await cleo.client.events.past().items.map(\.id) == [event.id] }
+    #expect(try await hosts(event.id, "archived") == [])
+    let other = try await self.event(of: ana, for: ben, cleo)
+    #expect(try await hosts(other.id, "open") == ["ana"])
+    try await ana.client.events.cancel(other.id)
+    #expect(try await hosts(other.id, "cancelled") == [])
+  }
+
   @Test func `an event that is over takes answers until it is archived`() async throws {
     let (server, ana, _, cleo) = try await friends()
     let event = try await event(of: ana, for: cleo)

@@ -60,8 +60,8 @@ enum EveryCall {
         _ = try await $0.me.edit(edit)
       }
     },
-    { _ = try await $0.me.setPicture(Data([1]), contentType: "image/png") },
-    { try await $0.me.removePicture() },
+    { _ = try await $0.me.setPicture(Data([1]), contentType: "image/png", ifStamp: "s") },
+    { try await $0.me.removePicture(ifStamp: "s") },
     { _ = try await $0.me.calendarLink() },
     { _ = try await $0.me.makeCalendarLink() },
     { try await $0.me.revokeCalendarLink() },

@@ -29,6 +29,7 @@ import Testing
       .markAllRead(before: "2026-05-01T09:30:00.123456Z", shown: [ScriptedServer.id(1)]),
       .editProfile(ProfileEdit(username: "ana", bio: .clear)), .editProfile(ProfileEdit(bio: .set("Hi."))),
       .setPreferences(NotificationPreferences([.eventInvited: false])),
+      .setPicture(NewPicture(Data(), contentType: "image/png", id: report.rawValue)), .removePicture,
       .setAnswer(.going, of: guest, at: one), .approve(visitor, at: one), .addHost(user, to: one),
       .removeHost(user, from: one), .report(.user(user), reason: .spam, text: "Advertisements.", id: report),
       .report(.event(one), reason: .other, id: report), .report(.guest(visitor.id), reason: .hate, id: report),

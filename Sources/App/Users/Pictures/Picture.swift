@@ -31,14 +31,19 @@ struct Picture: Sendable {
   /// Makes it the user's picture. It replaces the previous one, whose URL then stops working. The same picture again
   /// changes nothing.
   ///
-  /// - Parameter key: names the picture in its URL. Only a random key keeps the picture from those without the URL.
-  /// - Throws: ``AppError/sessionEnded`` if there is no account.
-  func put(of user: User.ID, key: String = Picture.freshKey(), in change: Change) async throws {
+  /// - Parameters:
+  ///   - key: names the picture in its URL. Only a random key keeps the picture from those without the URL.
+  ///   - tags: the stamps of the profile that the client has read. With another one, a change gets 412.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account; ``AppError/lostUpdate``
+  func put(
+    of user: User.ID, key: String = Picture.freshKey(), ifStampIn tags: EntityTags? = nil, in change: Change
+  ) async throws {
     // As for a new name: a change that befriends or invites this user waits, or is seen below.
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     // Another upload may have come before.
     let present: Data? = try await change.value("SELECT digest FROM pictures WHERE user_id = \(user)")
     guard present != digest else { return }
+    try await User.check(tags, of: user, in: change)
     try change.lockEvents(thatShow: user)
     let url = "/pictures/\(key)"
     try await change.pipeline(
@@ -55,10 +60,12 @@ struct Picture: Sendable {
 
   /// Removes a user's picture. Does nothing if there is none.
   ///
-  /// - Throws: ``AppError/sessionEnded`` if there is no account.
-  static func remove(of user: User.ID, in change: Change) async throws {
+  /// - Parameter tags: as for ``put(of:key:ifStampIn:in:)``.
+  /// - Throws: ``AppError/sessionEnded`` if there is no account; ``AppError/lostUpdate``
+  static func remove(of user: User.ID, ifStampIn tags: EntityTags? = nil, in change: Change) async throws {
     guard try await change.lock(user, for: .update).contains(user) else { throw AppError.sessionEnded }
     guard try await change.first("SELECT 1 FROM pictures WHERE user_id = \(user)") != nil else { return }
+    try await User.check(tags, of: user, in: change)
     try change.lockEvents(thatShow: user)
     try await change.pipeline(
       "DELETE FROM pictures WHERE user_id = \(user)",

@@ -9,7 +9,7 @@ struct PictureRoutes {
 
   /// The bytes alone decide the format: file names and `Content-Type` may be wrong.
   @Sendable func put(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
+    let (me, tags) = (try context.user, request.ifMatch())
     try request.refuseCoding()
     let upload = UploadedPicture(try await request.bytes(upTo: Picture.maximumLength, else: .pictureTooLarge))
     let picture: Picture?
@@ -29,7 +29,7 @@ struct PictureRoutes {
       guard let user = try await User.find(me, in: database) else { throw AppError.sessionEnded }
       return user
     } verb: { change in
-      try await picture?.put(of: me, in: change)
+      try await picture?.put(of: me, ifStampIn: tags, in: change)
       guard let user = try await User.find(me, in: change) else { throw AppError.sessionEnded }
       return user
     } committed: {
@@ -40,9 +40,9 @@ struct PictureRoutes {
   }
 
   @Sendable func remove(_ request: Request, _ context: Context) async throws -> Response {
-    let me = try context.user
+    let (me, tags) = (try context.user, request.ifMatch())
     return try await dependencies.respond(to: context, at: [.user(me)]) {
-      try await Picture.remove(of: me, in: $0)
+      try await Picture.remove(of: me, ifStampIn: tags, in: $0)
       return .noContent
     }
   }

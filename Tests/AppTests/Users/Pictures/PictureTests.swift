@@ -261,6 +261,37 @@ import TestSupport
     }
   }
 
+  @Test func `a picture that is based on an older profile replaces nothing newer`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      func stamp() async throws -> String { "\"\(try await ana.get("users/me")["timestamp"].string ?? "")\"" }
+      func put(_ bytes: String, _ ifMatch: String) async throws -> APIResponse {
+        try await ana.send("PUT", "users/me/picture", bytes, headers: [("If-Match", ifMatch)])
+      }
+      func remove(_ ifMatch: String) async throws -> APIResponse {
+        try await ana.send("DELETE", "users/me/picture", headers: [("If-Match", ifMatch)])
+      }
+      let before = try await stamp()
+      let first = try await put(Sample.webpText, before)
+      #expect(first.status == 200)
+      // The same picture again, however old the request is.
+      let again = try await put(Sample.webpText, before)
+      #expect(again.status == 200 && again.json["pictureUrl"] == first.json["pictureUrl"])
+      let between = try await stamp()
+      let newer = try await ana.show(Sample.png(1))
+      for old in [before, between] {
+        let refused = try await put(Sample.webpText, old)
+        #expect(refused.status == 412 && refused.problem == "lost-update")
+        #expect(try await remove(old).problem == "lost-update")
+      }
+      #expect(try await ana.get("users/me")["pictureUrl"].string == newer)
+      #expect(try await remove(try await stamp()).status == 204)
+      // It is gone already.
+      #expect(try await remove(before).status == 204)
+      #expect(try await put(Sample.webpText, "*").status == 200)
+    }
+  }
+
   @Test func `the URL of a picture that was replaced, removed or erased gets 404`() async throws {
     try await TestApp.run { app in
       let ana = try await app.signUp("ana")
