@@ -454,6 +454,12 @@ extension Event {
     return "\"\(stamp.microseconds)-\(digests.digest(of: Array(text.utf8)))\""
   }
 
+  /// The newest stamp in the tags of an event with its guests. Nil if there is none among them.
+  static func newestStamp(in tags: EntityTags) -> Timestamp? {
+    tags.values.compactMap { $0.split(separator: "-").first.flatMap { Int64($0) } }.max()
+      .map(Timestamp.init(microseconds:))
+  }
+
   /// Moves the stamps of live events that will show their hosts or guests differently. A change of an event's own row
   /// moves its stamp by itself. The caller holds the locks on the events.
   ///

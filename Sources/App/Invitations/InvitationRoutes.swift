@@ -62,8 +62,9 @@ struct InvitationRoutes {
     let me = try context.user
     let id: Event.ID = try context.id("id", else: .eventNotFound)
     let guest: Guest.ID = try context.id("userId", else: .guestNotFound)
+    let tags = request.ifMatch()
     return try await dependencies.respond(to: context, of: id, about: [guest.user]) {
-      try await Guest.approve(guest, at: id, by: me, in: $0)
+      try await Guest.approve(guest, at: id, seenIn: tags, by: me, in: $0)
     }
   }
 }

@@ -188,7 +188,15 @@ extension EventsAPI {
   ///   `event-archived`; `no-room` if the party is larger than the event
   @discardableResult
   public func approve(_ guestID: Guest.ID, at id: Event.ID, key: IdempotencyKey = .random()) async throws -> Event {
-    try await caller.get(.write(.approveGuest(id, guestID), key: key))
+    try await approve(guestID, at: id, seenIn: nil, key: key)
+  }
+
+  /// - Parameter eTag: of the copy of the event with its guests in which the host has seen the guest. The call is refused
+  ///   with `lost-update` if the guest has asked again since.
+  func approve(_ guestID: Guest.ID, at id: Event.ID, seenIn eTag: String?, key: IdempotencyKey) async throws -> Event {
+    var call = APICall.write(.approveGuest(id, guestID), key: key)
+    call.headers["If-Match"] = eTag
+    return try await caller.get(call)
   }
 
   /// Reminds the guests who have not answered, each at most once a day.

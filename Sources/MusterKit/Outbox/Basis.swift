@@ -10,6 +10,9 @@ enum Basis: Codable, Sendable, Hashable {
   /// Members of an object, with its tag. Without a tag, the object is read before the write is sent.
   case members([String: JSONValue], of: Tag?)
 
+  /// The tag of the copy of an event in which the user saw a guest wait.
+  case copy(String)
+
   enum Tag: Codable, Sendable, Hashable {
     case version(Int)
     case stamp(Stamp)
@@ -70,6 +73,8 @@ enum Basis: Codable, Sendable, Hashable {
 
   var version: Int? { if case .members(_, .version(let version)?) = self { version } else { nil } }
 
+  var eTag: String? { if case .copy(let eTag) = self { eTag } else { nil } }
+
   var stamp: Stamp? { if case .members(_, .stamp(let stamp)?) = self { stamp } else { nil } }
 
   var needsReading: Bool { if case .members(_, nil) = self { true } else { false } }
@@ -127,6 +132,7 @@ extension Write {
     switch self {
     case .editEvent(let id, _, _): .event(try await client.events.get(id))
     case .editProfile, .setPicture, .removePicture: .profile(try await client.me.get())
+    case .approve(_, let id): .event(try await client.events.get(id, includeGuests: true))
     case .setPreferences: .preferences(try await client.notifications.preferences())
     default: nil
     }

@@ -33,13 +33,11 @@ extension Write {
     case .invite, .withdraw: .needsKey
     // The guest may have given the same answer again that the first request has replaced.
     case .setAnswer: .needsKey
-    // A host may have turned the guest away, who then asked again.
-    case .approve: .needsKey
     // The offer may have been declined, and the role given or taken again.
     case .addHost, .removeHost: .needsKey
     case .createEvent, .sendRequest, .report: .hasOwnID
     // Without a basis, a second request overwrites a newer state: see ``OutboxRecord/needsKey``.
-    case .answer, .editEvent, .editProfile, .setPicture, .removePicture, .setPreferences: .isBased
+    case .answer, .approve, .editEvent, .editProfile, .setPicture, .removePicture, .setPreferences: .isBased
     }
   }
 }

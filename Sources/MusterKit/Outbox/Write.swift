@@ -191,7 +191,8 @@ extension Write {
       try await client.events.setAnswer(
         of: guest.id, at: event, to: answer, ifStatus: basis?.party?.status, ifPlusOnes: basis?.party?.plusOnes,
         key: key)
-    case .approve(let guest, let event): try await client.events.approve(guest.id, at: event, key: key)
+    case .approve(let guest, let event):
+      _ = try await client.events.approve(guest.id, at: event, seenIn: basis?.eTag, key: key)
     case .addHost(let user, let event): try await client.events.addHost(user, to: event, key: key)
     case .removeHost(let user, let event): try await client.events.removeHost(user, from: event, key: key)
     case .markRead(let ids): try await client.notifications.markRead(ids: ids, key: key)

@@ -1,4 +1,10 @@
 extension MusterStore {
+  /// What a write is based on, as the service sent it last.
+  func receivedBasis(of write: Write) -> Basis? {
+    if case .approve(_, let id) = write { return openedEvents.find(id)?.eTag.map(Basis.copy) }
+    return receivedState(for: write).flatMap { Basis(of: write, $0) }
+  }
+
   /// The object whose values a write sets, as the service sent it last. Nil for other writes, and without a copy.
   func receivedState(for write: Write) -> NewerState? {
     // The host has seen the guest whom the app passes.

@@ -143,7 +143,7 @@ public final class MusterStore {
     let refusal = replaced.flatMap { id in outbox.refusals.first { $0.id == id } }
     // The user has seen the newer state, and wants this instead.
     let seen = refusal?.newerState.flatMap { Basis(of: write, $0) }
-    let basis = seen ?? outbox.basis(receivedState(for: write).flatMap { Basis(of: write, $0) }, of: write)
+    let basis = seen ?? outbox.basis(receivedBasis(of: write), of: write)
     do {
       let pending = try await outbox.add(write, basedOn: basis, at: timing.now(), replacing: replaced) { publish() }
       poke()

@@ -42,6 +42,9 @@ public final class OpenedEvent {
   ///   copy stays.
   public func refresh() async throws { try await store?.refresh(self) }
 
+  /// That of the copy.
+  var eTag: String? { copy?.eTag }
+
   fileprivate func show(_ new: Event?, hasPendingWrites isPending: Bool) {
     if event != new { event = new }
     if upToDateAsOf != copy?.provedAt { upToDateAsOf = copy?.provedAt }

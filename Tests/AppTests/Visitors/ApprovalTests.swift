@@ -123,6 +123,41 @@ import Testing
     }
   }
 
+  @Test func `an approval is not for a guest who was turned away since, and has asked again`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true}"#)
+      let visit = try await app.visit(link.token)
+      func tag() async throws -> String {
+        let response = try await ana.send("GET", "events/\(event)?include=guests")
+        return try #require(response.header("ETag"))
+      }
+      func approve(_ guest: String, _ tag: String?) async throws -> APIResponse {
+        try await ana.send(
+          "POST", "events/\(event)/invitations/\(guest)/approve", headers: tag.map { [("If-Match", $0)] } ?? [])
+      }
+      let empty = try await tag()
+      _ = try await ben.join(link.token)
+      let seen = try await tag()
+      // Another host.
+      #expect(try await ana.send("DELETE", "events/\(event)/invitations/\(ben.id)").status == 200)
+      #expect(try await approve(ben.id, seen).problem == "guest-not-found")
+      _ = try await ben.join(link.token)
+      for old in [empty, seen, "\"3\"", "\"x\"", "\(seen), \(empty)"] {
+        let refused = try await approve(ben.id, old)
+        #expect(refused.status == 412 && refused.problem == "lost-update", "\(old) \(refused.body)")
+      }
+      let again = try await tag()
+      // Whatever else has changed.
+      try await ana.edit(event, #"{"title": "Supper"}"#)
+      for tag in [again, seen, nil] { #expect(try await approve(ben.id, tag).status == 200) }
+      #expect(try await approve("\(visit.id)", "W/\(seen)").status == 200)
+      #expect(try await visit.state == "going 0")
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `no guest is approved after the end of the event, although it is live for another day`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))

@@ -91,22 +91,35 @@ import Testing
       let token = try #require(link.url.flatMap(ShareLink.token))
       let dev = try await TestUser.register("dev", at: scene.server.url)
       let eve = try await TestUser.register("eve", at: scene.server.url)
-      for user in [dev, eve] { try await user.client.links.join(using: token) }
+      let fay = try await TestUser.register("fay", at: scene.server.url)
+      for user in [dev, eve, fay] { try await user.client.links.join(using: token) }
       try await scene.opened.refresh()
       phone.proxy.isOffline = true
-      for user in [dev, eve] {
+      for user in [dev, eve, fay] {
         let guest = try scene.guest(user)
         #expect(guest.status == .pending)
         try await phone.store.perform(.approve(guest, at: scene.event.id))
         #expect(try scene.guest(user).status == .invited)
       }
       // On another device of a host.
-      try await events.withdraw(Guest.ID(dev.id), from: scene.event.id)
+      for user in [dev, fay] { try await events.withdraw(Guest.ID(user.id), from: scene.event.id) }
+      try await fay.client.links.join(using: token)
       try await events.approve(Guest.ID(eve.id), at: scene.event.id)
       try await eve.client.events.answer(.declined, to: scene.event.id)
       phone.proxy.isOffline = false
       try await phone.catchUp()
-      #expect(phone.store.outbox.refusals.map(\.problemType) == [.guestNotFound])
+      #expect(phone.store.outbox.refusals.map(\.problemType) == [.guestNotFound, nil])
+      #expect(try await scene.current(fay)?.status == .pending)
+      let refusal = try #require(phone.store.outbox.refusals.last)
+      guard case .event(let newer)? = refusal.newerState else {
+        Issue.record("\(refusal)")
+        return
+      }
+      #expect(newer.guests?.items.contains { $0.user?.id == fay.id && $0.status == .pending } == true)
+      // The host has seen that she was turned away.
+      try await phone.store.sendAgain(refusal)
+      try await phone.catchUp()
+      #expect(try await scene.current(fay)?.status == .invited)
       #expect(try await scene.current(dev) == nil)
       #expect(try await scene.current(eve)?.status == .declined)
     }

@@ -79,7 +79,6 @@ import Testing
     .invite([ScriptedServer.ben.id], to: ScriptedServer.event(1).id),
     .withdraw(Guest.ID(ScriptedServer.ben.id), from: ScriptedServer.event(1).id),
     .setAnswer(.going, of: ScriptedServer.guest, at: ScriptedServer.event(1).id),
-    .approve(ScriptedServer.guest, at: ScriptedServer.event(1).id),
     .addHost(ScriptedServer.ben.id, to: ScriptedServer.event(1).id),
     .removeHost(ScriptedServer.ben.id, from: ScriptedServer.event(1).id),
   ])

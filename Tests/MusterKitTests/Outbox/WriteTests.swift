@@ -53,7 +53,8 @@ import Testing
       .refused(.refused(Problem(type: .eventCancelled, title: "Conflict", status: 409, detail: "Too late."))),
     ]
     let bases: [Basis?] = [
-      nil, .answer(.waitlisted, plusOnes: 1), .members(["title": .string("Quiz"), "note": .null], of: .version(3)),
+      nil, .answer(.waitlisted, plusOnes: 1), .copy("\"1-a\""),
+      .members(["title": .string("Quiz"), "note": .null], of: .version(3)),
       .members(["title": .string("Quiz")], of: nil),
       .members(["bio": .string("Hi.")], of: .stamp("2026-05-01T09:30:00.123456Z")),
     ]
