@@ -93,6 +93,7 @@ extension Write {
   /// An object whose values writes set. Of two writes of the same object, the later one is based on the earlier one.
   enum Target: Hashable {
     case answer(Event.ID)
+    case answerOf(Guest.ID, Event.ID)
     case event(Event.ID)
     case profile, preferences
   }
@@ -100,6 +101,7 @@ extension Write {
   var target: Target? {
     switch self {
     case .answer(_, let id, _): .answer(id)
+    case .setAnswer(_, let guest, let id): .answerOf(guest.id, id)
     case .createEvent(_, let id), .editEvent(let id, _, _): .event(id)
     case .editProfile, .setPicture, .removePicture: .profile
     case .setPreferences: .preferences

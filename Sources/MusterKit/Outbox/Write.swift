@@ -188,9 +188,12 @@ extension Write {
     case .invite(let users, let event): try await client.events.invite(users, to: event, key: key)
     case .withdraw(let user, let event): try await client.events.withdraw(user, from: event, key: key)
     case .setAnswer(let answer, let guest, let event):
-      try await client.events.setAnswer(
+      let event = try await client.events.setAnswer(
         of: guest.id, at: event, to: answer, ifStatus: basis?.party?.status, ifPlusOnes: basis?.party?.plusOnes,
         key: key)
+      // Only the first guests are in the response.
+      let now = event.participants?.first { $0.id == guest.id }
+      return .answer(now?.status ?? GuestStatus(rawValue: answer.rawValue), plusOnes: now?.plusOnes ?? guest.plusOnes)
     case .approve(let guest, let event):
       _ = try await client.events.approve(guest.id, at: event, seenIn: basis?.eTag, key: key)
     case .addHost(let user, let event): try await client.events.addHost(user, to: event, key: key)

@@ -21,7 +21,7 @@ extension MusterStore {
       guard var preferences = base.notificationPreferences else { return nil }
       preferences.timestamp = statuses[.notificationPreferences]?.stamp
       return .preferences(preferences)
-    case nil: return nil
+    case .answerOf, nil: return nil
     }
   }
 }

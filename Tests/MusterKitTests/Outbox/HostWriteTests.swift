@@ -82,6 +82,23 @@ import Testing
     }
   }
 
+  @Test func `the second of two answers for a guest is based on what became of the first`() async throws {
+    try await run { scene in
+      let phone = scene.phone
+      phone.proxy.isOffline = true
+      try await phone.store.perform(.setAnswer(.going, of: scene.guest(scene.ben), at: scene.event.id))
+      try await phone.store.perform(.setAnswer(.going, of: scene.guest(scene.cleo), at: scene.event.id))
+      // Meanwhile, the event has become larger, so Cleo gets a place at once.
+      try await scene.ana.client.events.edit(scene.event.id, applying: EventEdit(capacity: .set(2)))
+      #expect(try scene.guest(scene.cleo).status == .waitlisted)
+      try await phone.store.perform(.setAnswer(.maybe, of: scene.guest(scene.cleo), at: scene.event.id))
+      phone.proxy.isOffline = false
+      try await phone.catchUp()
+      #expect(phone.store.outbox.refusals.isEmpty)
+      #expect(try await scene.current(scene.cleo)?.status == .maybe)
+    }
+  }
+
   // MARK: Approval
 
   @Test func `an approval that arrives late changes nothing that was decided meanwhile`() async throws {
