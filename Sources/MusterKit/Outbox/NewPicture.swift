@@ -73,7 +73,7 @@ extension Write {
   var picture: NewPicture? { if case .setPicture(let picture) = self { picture } else { nil } }
 }
 
-/// The files of pictures, beside those of the writes.
+/// The files of pictures, next to those of the writes.
 extension OutboxFiles {
   /// The folder of the outbox, for decoders.
   struct Folder: Sendable {

@@ -1,5 +1,5 @@
 extension MusterStore {
-  /// What a write is based on, as the service sent it last.
+  /// The basis of a write, as the service sent it last.
   func receivedBasis(of write: Write) -> Basis? {
     if case .approve(_, let id) = write { return openedEvents.find(id)?.eTag.map(Basis.copy) }
     return receivedState(for: write).flatMap { Basis(of: write, $0) }
