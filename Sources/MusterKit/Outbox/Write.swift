@@ -12,8 +12,8 @@ public enum Write: Codable, Sendable, Hashable {
   case declineRequest(FriendRequest.ID)
   /// Cancels a friend request of the user's own.
   case cancelRequest(FriendRequest.ID)
-  /// Asks a user to be friends, with a request of this id. If a request between the two is pending already, that one
-  /// counts instead, with its own id.
+  /// Asks a user to be friends, with a request of this id. If the two have asked each other, they become friends. If the
+  /// user has asked already, that request counts instead, with its own id.
   case sendRequest(to: Person, id: FriendRequest.ID = FriendRequest.ID())
   /// Ends a friendship. The other user is not notified.
   case endFriendship(with: User.ID)
