@@ -26,10 +26,10 @@ extension Party {
     fileprivate func allows(_ answer: Invitation.Status, over party: Party) -> Bool {
       if let plusOnes, plusOnes != party.plusOnes { return false }
       guard let status, status != party.status else { return true }
-      return switch (status, party.status) {
-      case (.waitlisted, .going): answer != .maybe
-      case (.pending, .invited): true
-      default: false
+      return switch status {
+      case .waitlisted: party.status == .going && answer != .maybe
+      case .pending: party.status == .invited
+      case .invited, .going, .maybe, .declined: false
       }
     }
   }
