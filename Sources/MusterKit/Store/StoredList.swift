@@ -29,7 +29,7 @@ public final class StoredList<Item: Sendable & Hashable> {
 
   func show(_ new: [Item]?, _ state: ListState) {
     let new = new ?? []
-    if items != new { items = new }
+    if !new.isKnown(from: items) { items = new }
     if isLoaded != state.isLoaded { isLoaded = state.isLoaded }
     if isUpToDate != state.isUpToDate { isUpToDate = state.isUpToDate }
     if undecodable != state.undecodable { undecodable = state.undecodable }
@@ -42,6 +42,21 @@ public final class StoredList<Item: Sendable & Hashable> {
 extension StoredList<InboxItem> {
   /// The number for a badge: the unread notifications among ``items``, with pending writes.
   public var unreadCount: Int { items.count { $0.readAt == nil } }
+}
+
+/// More items are not compared: that would hold up the main actor for longer than to show them again.
+private let comparedItems = 500
+
+extension Array where Element: Equatable {
+  /// Whether these are the same items as others, as far as can be told quickly. A list that was not touched is known
+  /// immediately, however long it is.
+  fileprivate func isKnown(from others: [Element]) -> Bool {
+    guard count == others.count else { return false }
+    if count <= comparedItems { return self == others }
+    return withUnsafeBufferPointer { own in
+      others.withUnsafeBufferPointer { own.baseAddress == $0.baseAddress }
+    }
+  }
 }
 
 /// An object of the store, with the writes that are pending. Its claims are those of ``StoredList``.
