@@ -32,19 +32,21 @@ import Testing
     #expect(!hearing.isCertain(at: start))
   }
 
-  @Test func `an idle worker that hears sends less than half of the transactions of one behind a pooler`() async throws {
-    try await TestApp.run { app in
+  @Test func `an idle worker that hears sends less than half of the transactions of one behind a pooler`() async throws
+  {
+    // Without a service beside it, which also asks the database.
+    try await TestCluster.withDatabase { url in
+      try await Muster.run("migrate", environment: Muster.ownersEnvironment(url))
       func transactions(_ more: [String: String]) async throws -> Int {
         let program = try await Program(
-          Program.path("muster"), ["worker"], environment: Muster.environment(app.databaseURL).merging(more) { $1 },
-          in: "/tmp")
+          Program.path("muster"), ["worker"], environment: Muster.environment(url).merging(more) { $1 }, in: "/tmp")
         defer { program.signal(SIGKILL) }
         try await program.waitForOutput(#""message":"started""#)
         // The first seconds are for the start, and for the first announcement to come back.
         try await Task.sleep(for: .seconds(3))
-        let before = try await self.transactions(of: app)
+        let before = try await self.transactions(at: url)
         try await Task.sleep(for: .seconds(8))
-        let after = try await self.transactions(of: app)
+        let after = try await self.transactions(at: url)
         program.signal(SIGTERM)
         _ = try await program.exitStatus()
         return after - before
@@ -56,10 +58,11 @@ import Testing
     }
   }
 
-  private func transactions(of app: TestApp) async throws -> Int {
+  private func transactions(at url: String) async throws -> Int {
     // A session reports its count at most once a second.
     try await Task.sleep(for: .seconds(1.2))
-    return try await app.value(
-      "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()") ?? 0
+    return try await ScriptConnection.run(url) {
+      try $0.rows("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")[0][0]
+    }
   }
 }

@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `an edit follows that of the other process, whoever sends the two`() async throws {
+  @Test func `an edit follows that of the other process, whichever sends the two`() async throws {
     for isSent in [false, true] {
       try await run { app, other, server in
         var hosted = event

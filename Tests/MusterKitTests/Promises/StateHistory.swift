@@ -55,7 +55,8 @@ enum StateHistory {
 }
 
 extension Write {
-  /// What a write sets, with the value that a store shows before: values that only one write sets, and answers.
+  /// The states that a write replaces, each with the value that a store shows before: those that only one write sets,
+  /// and answers.
   @MainActor func replacements(in store: MusterStore) -> [WriteLedger.Replacement] {
     switch self {
     case .answer(let answer, let id, _):

@@ -17,7 +17,7 @@ struct WriteLedger: Sendable {
     let object: String
   }
 
-  /// What a write sets, and what its phone showed before.
+  /// A value that a write sets, and the one that its phone showed before.
   struct Replacement: Sendable {
     let state: State
     let new: String

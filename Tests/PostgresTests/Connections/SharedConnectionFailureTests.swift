@@ -96,6 +96,7 @@ struct SharedConnectionFailureTests {
         return await tasks.reduce(0) { $0 + ($1 ? 1 : 0) }
       }
       #expect(failed == 0)
+      try await server.administration.script("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
     }
   }
 

@@ -85,7 +85,8 @@ extension FoundUser {
         similarity(wanted.name, u.search_name) AS whole_similarity
       FROM wanted
       CROSS JOIN mine
-      JOIN users AS u ON u.id = mine.friend_id
+      -- OFFSET 0 keeps each row a lookup: the planner may expect more friends than there are, and read all users.
+      CROSS JOIN LATERAL (SELECT * FROM users WHERE users.id = mine.friend_id OFFSET 0) AS u
       WHERE \(User.visible("u.id", to: reader))
       UNION ALL
       SELECT u.id, false, word_similarity(wanted.name, u.search_name), similarity(wanted.name, u.search_name)
@@ -97,7 +98,7 @@ extension FoundUser {
         UNION
         SELECT id FROM users WHERE username_key = ascii_folded(\(query)) AND findable_by <> 'no-one'
       ) AS stranger
-      JOIN users AS u ON u.id = stranger.id
+      CROSS JOIN LATERAL (SELECT * FROM users WHERE users.id = stranger.id OFFSET 0) AS u
       WHERE u.id <> \(reader) AND u.id NOT IN (SELECT friend_id FROM mine) AND \(User.visible("u.id", to: reader))
         AND \(User.Audience.includes("u.findable_by", of: "u.id", userWithFriends: "SELECT friend_id FROM mine"))
     ), ranked AS (
