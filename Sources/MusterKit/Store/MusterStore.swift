@@ -452,7 +452,8 @@ extension MusterStore {
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
     let serviceTime = client.cache.caller.sender.serviceClock.now
     if record.needsKey, record.isKeyForgotten(at: serviceTime) { return await refuse(record, .unknown) }
-    if let basis = outbox.basis(of: record), basis != record.basis {
+    // Once a request may have left the phone, its repeat says the same: the key stands for these words.
+    if record.attemptedAt == nil, let basis = outbox.basis(of: record), basis != record.basis {
       try await outbox.changeBasis(of: record, to: basis)
       record.basis = basis
     }

@@ -349,4 +349,40 @@ import Testing
       #expect(test.store.profile.value?.bio == "Mine" && test.store.outbox.refusals.isEmpty)
     }
   }
+
+  @Test func `an edit after another one is repeated in the same words, and undoes nothing newer`() async throws {
+    try await run { test, server in
+      func set(_ choices: [NotificationType: Bool]) throws {
+        try server.set(.notificationPreferences, [NotificationPreferences(choices)])
+      }
+      try set([.eventUpdated: true, .eventInvited: true])
+      try await test.store.refresh()
+      server.takeOffline()
+      for type in [NotificationType.eventUpdated, .eventInvited] {
+        try await test.store.perform(.setPreferences(NotificationPreferences([type: false])))
+      }
+      server.takeOffline(false)
+      // After the first edit, the tablet sets another choice, so the second is sent again on the newer state.
+      let choices = [NotificationType.eventUpdated: false, .eventInvited: true, .friendAccepted: false]
+      server.state.withLock { state in
+        state.after = { [server] request in
+          guard request.isWrite, server.received(\.isWrite).count == 1 else { return }
+          try? server.set(.notificationPreferences, [NotificationPreferences(choices)])
+        }
+      }
+      server.fail { [server] _ in server.received(\.isWrite).count == 3 ? .loseResponse : .none }
+      _ = await failure { try await test.store.refresh() }
+      #expect(writes(server).count == 3 && test.store.outbox.pending.count == 2)
+      server.fail { _ in .none }
+      server.pass(hours: 1)
+      // It had happened, and the tablet has set this one back.
+      try set(choices)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.outbox.pending.isEmpty && test.store.outbox.refusals.isEmpty)
+      #expect(test.store.notificationPreferences.value?.choices == choices)
+      let sent = writes(server)
+      #expect(sent.count == 4 && sent.last == sent.dropLast().last)
+    }
+  }
 }

@@ -21,7 +21,7 @@ final class ScriptedServer: Transport {
     case foreign(TransportResponse)
   }
 
-  struct Received: Sendable {
+  struct Received: Sendable, Equatable {
     let method: String
     let path: String
     let query: [String: String]
@@ -46,8 +46,8 @@ final class ScriptedServer: Transport {
     var lists = Dictionary(uniqueKeysWithValues: CacheCollection.allCases.map { ($0, List()) })
     var clock = 0
     var received: [Received] = []
-    /// Responses by idempotency key.
-    var responses: [String: (response: TransportResponse, at: Date)] = [:]
+    /// Responses by idempotency key, with the requests.
+    var responses: [String: (response: TransportResponse, request: Received, at: Date)] = [:]
     var faults: @Sendable (Received) -> Fault = { _ in .none }
     /// Runs before a request is handled.
     var before: @Sendable (Received) -> Void = { _ in }
@@ -122,10 +122,10 @@ final class ScriptedServer: Transport {
   private func respond(to request: Received) throws -> TransportResponse {
     try state.withLock { state in
       if let key = request.key, let first = state.responses[key], state.time < first.at.addingTimeInterval(86_400) {
-        return first.response
+        return try first.request == request ? first.response : Self.problem(422, .idempotencyKeyReused)
       }
       let response = try state.respond(to: request)
-      if let key = request.key, response.status < 300 { state.responses[key] = (response, state.time) }
+      if let key = request.key, response.status < 300 { state.responses[key] = (response, request, state.time) }
       return response
     }
   }
