@@ -109,6 +109,16 @@ extension Write {
     }
   }
 
+  /// Whether a response has what the write has made. Otherwise it had happened before, and the user has not seen what
+  /// others have made of it since.
+  func hasMade(_ state: NewerState) -> Bool {
+    switch (self, state) {
+    // A creation that is repeated returns the event as it is.
+    case (.createEvent, .event(let event)): event.version == 1
+    default: true
+    }
+  }
+
   /// The members that a write sets, as JSON.
   fileprivate var members: [String: JSONValue] {
     let json =

@@ -130,9 +130,12 @@ extension Outbox {
 
   /// The service has carried out a write: on the disk first.
   ///
-  /// - Parameter state: the object with the write, on which later ones are based.
+  /// - Parameter state: the object with the write, on which later ones are based, unless it has what others have made.
   func complete(_ record: OutboxRecord, with state: NewerState?) async {
-    await move(record) { ($0.state, $0.basis) = (.sent, state.flatMap(Basis.init)) }
+    await move(record) { record in
+      let isKnown = state.map { record.write.hasMade($0) } ?? true
+      (record.state, record.basis) = (.sent, isKnown ? state.flatMap(Basis.init) : record.basis)
+    }
   }
 
   func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {

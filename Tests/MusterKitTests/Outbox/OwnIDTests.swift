@@ -74,6 +74,28 @@ import Testing
     }
   }
 
+  @Test func `an edit after a creation that is repeated does not overwrite what a co-host has changed since`()
+    async throws
+  {
+    try await TestStore.run { test, server in
+      try await test.store.refresh()
+      let id = Event.ID()
+      server.fail { $0.isWrite ? .loseResponse : .none }
+      try await test.store.perform(.createEvent(draft, id: id))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      try await test.store.perform(.editEvent(id, applying: EventEdit(title: "Quiz 2")))
+      var event: Event = try #require(server.state.withLock { $0.lists[.events]?.items.first }).json.decode()
+      (event.title, event.version) = ("Theirs", 2)
+      try server.set(.events, [event])
+      server.pass(hours: 24 * 3)
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(test.store.outbox.refusals.map(\.newerState) == [.event(event)] && test.store.outbox.pending.isEmpty)
+      #expect(test.store.events.items.map(\.title) == ["Theirs"])
+    }
+  }
+
   @Test func `while the event is not validated, it stands once in the list`() async throws {
     try await TestStore.run { test, server in
       try await test.store.refresh()
