@@ -109,10 +109,12 @@ extension Write {
     }
   }
 
-  /// Whether a response has what the write has made. Otherwise it had happened before, and the user has not seen what
-  /// others have made of it since.
-  func hasMade(_ state: NewerState) -> Bool {
+  /// Whether a response has what the write has made of its basis. Otherwise the same stood there already, and the user
+  /// has not seen what came with it from elsewhere.
+  func hasMade(_ state: NewerState, onTopOf basis: Basis?) -> Bool {
     switch (self, state) {
+    case (.answer(let answer, _, let plusOnes), .answer(let status, let now)):
+      Party(status: status, plusOnes: now).isResult(of: answer, bringing: plusOnes ?? basis?.party?.plusOnes)
     // A creation that is repeated returns the event as it is.
     case (.createEvent, .event(let event)): event.version == 1
     default: true

@@ -133,7 +133,7 @@ extension Outbox {
   /// - Parameter state: the object with the write, on which later ones are based, unless it has what others have made.
   func complete(_ record: OutboxRecord, with state: NewerState?) async {
     await move(record) { record in
-      let isKnown = state.map { record.write.hasMade($0) } ?? true
+      let isKnown = state.map { record.write.hasMade($0, onTopOf: record.basis) } ?? true
       (record.state, record.basis) = (.sent, isKnown ? state.flatMap(Basis.init) : record.basis)
     }
   }
@@ -171,6 +171,18 @@ extension Outbox {
   func isNeeded(_ record: OutboxRecord) -> Bool {
     guard let target = record.write.target else { return false }
     return records.contains { $0.state == .waiting && $0.write.target == target }
+  }
+
+  /// Whether a later answer to the same event counts instead of this one, of which no request has left the phone. One
+  /// whose number of plus-ones the later one keeps is sent.
+  func isLeftOut(_ record: OutboxRecord) -> Bool {
+    guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write else { return false }
+    return records.contains { later in
+      guard later.id != record.id, later.state == .waiting, !unsaved.contains(later.id),
+        case .answer(_, event, let laterPlusOnes) = later.write
+      else { return false }
+      return plusOnes == nil || laterPlusOnes != nil
+    }
   }
 
   /// Writes a record's file. If the disk is full, ``reload()`` writes it later. If the app ends before that, the write

@@ -54,7 +54,8 @@ public struct PendingWrite: Sendable, Hashable, Identifiable {
   public let write: Write
   /// When the user made it.
   public let createdAt: Date
-  /// Whether the service has carried it out. It stays pending until the lists are validated.
+  /// Whether the service has carried it out, or a later answer counts instead. It stays pending until the lists are
+  /// validated.
   public let isSent: Bool
   let key: IdempotencyKey
 }

@@ -450,6 +450,11 @@ extension MusterStore {
     }
     try await outbox.eraseReplaced(by: record)
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
+    if outbox.isLeftOut(record) {
+      await outbox.complete(record, with: nil)
+      noteMoved(record)
+      return publish()
+    }
     let serviceTime = client.cache.caller.sender.serviceClock.now
     if record.needsKey, record.isKeyForgotten(at: serviceTime) { return await refuse(record, .unknown) }
     // Once a request may have left the phone, its repeat says the same: the key stands for these words.

@@ -151,12 +151,50 @@ import Testing
   @Test func `the second of two answers is based on what became of the first`() async throws {
     try await run { test, server in
       server.state.withLock { $0.hasRoom = false }
-      try await test.store.perform(.answer(.going, to: event.id))
+      try await test.store.perform(.answer(.going, to: event.id, plusOnes: 0))
       try await test.store.perform(.answer(.maybe, to: event.id))
       try await test.relaunch()
       try await test.store.refresh()
       #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited", "waitlisted"])
       #expect(test.store.outbox.refusals.isEmpty && test.store.events.items.map(\.myStatus) == [.maybe])
+    }
+  }
+
+  @Test func `of answers that were never sent, only the last one is, based on what the user saw`() async throws {
+    for isAnswered in [false, true] {
+      try await run { test, server in
+        for answer in [Answer.going, .maybe, .declined] {
+          try await test.store.perform(.answer(answer, to: event.id))
+        }
+        // In the browser, the same as the first.
+        if isAnswered { try change(server) { $0.myStatus = .going } }
+        try await test.relaunch()
+        try await test.store.refresh()
+        #expect(writes(server).map { $0.body?["status"]?.string } == ["declined"])
+        #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited"])
+        #expect(test.store.outbox.refusals.map(\.newerState) == (isAnswered ? [.answer(.going, plusOnes: 0)] : []))
+        #expect(test.store.outbox.pending.isEmpty && test.store.events.isUpToDate)
+        #expect(test.store.events.items.map(\.myStatus) == [isAnswered ? .going : .declined])
+      }
+    }
+  }
+
+  @Test func `an answer that stands already with other plus-ones is no basis for the next one`() async throws {
+    try await run { test, server in
+      server.fail { $0.isWrite ? .loseRequest : .none }
+      try await test.store.perform(.answer(.going, to: event.id))
+      _ = await failure { try await test.store.refresh() }
+      server.fail { _ in .none }
+      try await test.store.perform(.answer(.declined, to: event.id))
+      // In the browser.
+      try change(server) { ($0.myStatus, $0.myPlusOnes) = (.going, 3) }
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(writes(server).map { $0.body?["status"]?.string } == ["going", "going", "declined"])
+      #expect(test.store.outbox.refusals.map(\.write) == [.answer(.declined, to: event.id)])
+      #expect(test.store.outbox.refusals.map(\.newerState) == [.answer(.going, plusOnes: 3)])
+      let now = try current(server)
+      #expect(now.myStatus == .going && now.myPlusOnes == 3 && test.store.outbox.pending.isEmpty)
     }
   }
 

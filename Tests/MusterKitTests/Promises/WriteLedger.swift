@@ -3,12 +3,14 @@ import Foundation
 @testable import MusterKit
 
 /// The writes that phones have taken, and what became of them: each is carried out, or a refusal says that it may not
-/// have been.
+/// have been, or it is an answer that a later one has replaced.
 struct WriteLedger: Sendable {
   struct Entry: Sendable {
     let id: OutboxRecord.ID
     let write: Write
     let phone: String
+    /// In the order of all writes.
+    let place: Int
   }
 
   /// A value of the service, such as the title of an event.
@@ -36,7 +38,7 @@ struct WriteLedger: Sendable {
   private var replacements: [State: [Replacement]] = [:]
 
   mutating func take(_ pending: PendingWrite, on phone: String, replacing replaced: [Replacement]) {
-    taken[pending.key.rawValue] = Entry(id: pending.id, write: pending.write, phone: phone)
+    taken[pending.key.rawValue] = Entry(id: pending.id, write: pending.write, phone: phone, place: taken.count)
     note(replaced, on: phone, by: pending.id)
   }
 
@@ -87,8 +89,20 @@ struct WriteLedger: Sendable {
     }
     guard let earlier else { return false }
     if write.seen == "going", value == "waitlisted" { return true }
-    let isRefused = writes[earlier].id.map { refused[$0] != nil } ?? true
-    return isRefused && hasSeen(value, before: earlier, in: writes)
+    let isUndone = writes[earlier].id.map { refused[$0] != nil || isLeftOut($0) } ?? true
+    return isUndone && hasSeen(value, before: earlier, in: writes)
+  }
+
+  /// Whether a phone has not sent an answer, because its user has given another one to the same event since.
+  private func isLeftOut(_ id: OutboxRecord.ID) -> Bool {
+    guard let (key, entry) = taken.first(where: { $0.value.id == id }), !carriedOut.contains(key),
+      case .answer(_, let event, nil) = entry.write
+    else { return false }
+    return taken.values.contains { later in
+      guard later.phone == entry.phone, later.place > entry.place, case .answer(_, event, _) = later.write
+      else { return false }
+      return true
+    }
   }
 
   /// The faults that are left once all phones have caught up.
@@ -97,7 +111,7 @@ struct WriteLedger: Sendable {
   func findings(created: [String: Int]) -> [String] {
     taken.compactMap { key, entry in
       let reason = refused[entry.id]
-      if reason == nil, !carriedOut.contains(key) {
+      if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id) {
         return "\(entry.phone): lost without a refusal: \(entry.write)"
       }
       guard case .createEvent(let draft, _) = entry.write, let mark = draft.location?.name else { return nil }

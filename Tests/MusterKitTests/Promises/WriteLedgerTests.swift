@@ -44,4 +44,19 @@ import Testing
     #expect(findings([("waitlisted", "maybe")], [("going", "maybe")], of: status) == 1)
     #expect(findings([("invited", "going")], [("declined", "waitlisted")], of: status) == 1)
   }
+
+  @Test func `an answer may be left out only if its user has given another one since`() {
+    let (event, status) = (Event.ID(), WriteLedger.State(field: "status", object: "1 2"))
+    var ledger = WriteLedger()
+    for (seen, answer) in [("invited", Answer.going), ("going", .maybe)] {
+      let record = OutboxRecord(
+        id: UUID(), sequence: 1, write: .answer(answer, to: event), basis: nil, key: .random(), createdAt: .now)
+      let replacement = WriteLedger.Replacement(state: status, new: answer.rawValue, seen: seen)
+      ledger.take(PendingWrite(record), on: "phone", replacing: [replacement])
+    }
+    // Nothing was sent: the last one is missing.
+    #expect(ledger.findings(created: [:]).count == 1)
+    #expect(ledger.overwritten(in: [.init(state: status, old: "invited", new: "maybe")]).isEmpty)
+    #expect(ledger.overwritten(in: [.init(state: status, old: "declined", new: "maybe")]).count == 1)
+  }
 }
