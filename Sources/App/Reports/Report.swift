@@ -92,8 +92,25 @@ public struct Report: Sendable {
     // Neither account is deleted meanwhile: its deletion would not find this report.
     let users = try await change.lock(users: [reporter, owner].compactMap { $0 }, for: .share)
     guard users.contains(reporter) else { throw AppError.sessionEnded }
-    let id = given.value
-    let row = try await change.first(
+    // Again, if an operator has closed the open report between the two statements.
+    for _ in 1...2 {
+      if let row = try await insert(given.value, draft, by: reporter, in: change) {
+        if isLimited { try await checkLimit(of: reporter, in: change) }
+        return (try Report(row: row), true)
+      }
+      // The insert has waited for a report with this id, or of the same subject, that was filed at this moment.
+      if given.isGiven, let sent = try await sent(given.value, by: reporter, in: change) { return (sent, false) }
+      if let open = try await open(draft.subject, by: reporter, in: change) { return (open, false) }
+    }
+    throw draft.subject.notFoundError
+  }
+
+  /// - Returns: nil if there is a report with this id or an open one of the same subject, or if the reporter does not see
+  ///   the subject.
+  private static func insert(
+    _ id: ID, _ draft: Draft, by reporter: User.ID, in change: Change
+  ) async throws -> Row? {
+    try await change.first(
       """
       INSERT INTO reports (
         id, reporter_id, user_id, event_id, visitor_id, owner_id, snapshot, picture, reason, text
@@ -104,26 +121,19 @@ public struct Report: Sendable {
       ON CONFLICT DO NOTHING
       RETURNING id, user_id, event_id, visitor_id, reason, text, created_at
       """)
-    if let row {
-      if isLimited { try await checkLimit(of: reporter, in: change) }
-      return (try Report(row: row), true)
-    }
-    // The insert has waited for a report with this id, or of the same subject, that was filed at this moment.
-    if given.isGiven, let sent = try await sent(id, by: reporter, in: change) { return (sent, false) }
-    guard let open = try await open(draft.subject, by: reporter, in: change) else { throw draft.subject.notFoundError }
-    return (open, false)
   }
 
   static var expiry: SQL { "now() + make_interval(secs => \(Double(lifetime)))" }
 
-  /// Refuses a report if its reporter files too many. It is already inserted, and the error rolls it back.
+  /// Refuses a report if its reporter files too many. It is already inserted, and the error rolls it back. Ids say
+  /// nothing about the order: clients make them.
   private static func checkLimit(of reporter: User.ID, in change: Change) async throws {
     let wait: Int? = try await change.value(
       """
       SELECT ceil(extract(epoch FROM created_at + interval '1 day' - clock_timestamp()))::bigint
       FROM reports
-      WHERE reporter_id = \(reporter)
-      ORDER BY id DESC
+      WHERE reporter_id = \(reporter) AND created_at > clock_timestamp() - interval '1 day'
+      ORDER BY created_at DESC
       OFFSET \(maximumPerDay)
       LIMIT 1
       """)

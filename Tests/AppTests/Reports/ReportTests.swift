@@ -247,6 +247,48 @@ import Testing
     }
   }
 
+  @Test func `the limit counts by the time of a report, whatever ids the client makes`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let others = try await app.crowd(22, around: ana)
+      // Reports of last year, with ids of the far future.
+      for (number, other) in others.prefix(21).enumerated() {
+        let digits = String(number, radix: 16)
+        let id = "ffffffff-ffff-7fff-bfff-" + String(repeating: "0", count: 12 - digits.count) + digits
+        #expect(try await report(other, by: ana, id).status == 201)
+        try await app.database.execute("UPDATE reports SET created_at = created_at - interval '1 year'")
+      }
+      try await app.closeReports()
+      for other in others.prefix(20) { try await ana.report(other) }
+      let refused = try await ana.report(others[21], expecting: 429)
+      #expect(refused.problem == "too-many-reports")
+    }
+  }
+
+  @Test func `a report is filed although an operator closes the open one at the same moment`() async throws {
+    try await TestApp.run { app in
+      let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
+      let first = try await ana.report(ben, reason: "spam")
+      // After the insert has found the open report, and before the report is read.
+      try await app.database.execute(
+        """
+        CREATE FUNCTION close_reports() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN
+          UPDATE reports SET closed_at = now() WHERE reason = 'spam' AND closed_at IS NULL;
+          RETURN NULL;
+        END
+        $$
+        """)
+      try await app.database.execute(
+        """
+        CREATE TRIGGER close_reports AFTER INSERT ON reports FOR EACH STATEMENT EXECUTE FUNCTION close_reports()
+        """)
+      let second = try await ana.report(ben, reason: "hate", text: "Second")
+      #expect(second.json["id"] != first.json["id"] && second.json["text"].string == "Second")
+      #expect(try await app.reports().map { $0.closedAt == nil } == [true, false])
+    }
+  }
+
   @Test func `of the same report sent many times at once, one is kept`() async throws {
     try await TestApp.run(queuesWrites: false) { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))
