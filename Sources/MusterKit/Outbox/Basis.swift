@@ -115,6 +115,9 @@ extension Write {
     switch (self, state) {
     case (.answer(let answer, _, let plusOnes), .answer(let status, let now)):
       Party(status: status, plusOnes: now).isResult(of: answer, bringing: plusOnes ?? basis?.party?.plusOnes)
+    // Hosts leave the number as it is.
+    case (.setAnswer(let answer, _, _), .answer(let status, let now)):
+      Party(status: status, plusOnes: now).isResult(of: answer, bringing: basis?.party?.plusOnes)
     // A creation that is repeated returns the event as it is.
     case (.createEvent, .event(let event)): event.version == 1
     default: true

@@ -99,6 +99,25 @@ import Testing
     }
   }
 
+  @Test func `an answer that the guest has given with people is no basis for the host's next one`() async throws {
+    try await run { scene in
+      let phone = scene.phone
+      try await scene.ana.client.events.edit(
+        scene.event.id, applying: EventEdit(capacity: .set(5), maxPlusOnes: 3))
+      try await phone.catchUp()
+      phone.proxy.isOffline = true
+      for answer in [Answer.going, .declined] {
+        try await phone.store.perform(.setAnswer(answer, of: scene.guest(scene.ben), at: scene.event.id))
+      }
+      try await scene.ben.client.events.answer(.going, to: scene.event.id, plusOnes: 2)
+      phone.proxy.isOffline = false
+      try await phone.catchUp()
+      #expect(phone.store.outbox.refusals.map(\.newerState) == [.answer(.going, plusOnes: 2)])
+      let now = try #require(try await scene.current(scene.ben))
+      #expect(now.status == .going && now.plusOnes == 2 && phone.store.outbox.pending.isEmpty)
+    }
+  }
+
   // MARK: Approval
 
   @Test func `an approval that arrives late changes nothing that was decided meanwhile`() async throws {
