@@ -5,7 +5,7 @@ extension OutboxRecord {
   /// Seconds by the service's clock. The service keeps keys for an hour more.
   private static let keyLifetime: TimeInterval = 23 * 3600
   private static let maximumAttempts = 5
-  private static let guestsPerPage = 100
+  private static let pageLength = 100
 
   /// There is something newer than the user saw.
   struct Superseded: Error {
@@ -51,7 +51,8 @@ extension OutboxRecord {
   }
 
   /// Looks whether an answer has happened, once its key is forgotten. The service compares answers by their values, so an
-  /// answer that was brought back since looks as if nothing had happened. The time of the answer tells.
+  /// answer that was brought back since looks as if nothing had happened. The time of the answer tells, and of a guest
+  /// who has none, that of the invitation: a withdrawn one takes the answer with it.
   ///
   /// - Returns: the answer, if it has happened; nil if none was given since the first attempt.
   /// - Throws: ``Superseded``; ``MusterError``
@@ -60,12 +61,32 @@ extension OutboxRecord {
     let event = try await client.events.get(id)
     let state = NewerState.answer(event.myStatus, plusOnes: event.myPlusOnes)
     if event.myParty.isResult(of: answer, bringing: plusOnes) { return state }
-    let (guests, me) = (client.events.guestPages(of: id, limit: Self.guestsPerPage), client.userID)
-    var answeredAt: Date?
-    for try await guest in guests.items where guest.user?.id == me { answeredAt = guest.answeredAt }
     // Guests who wait keep their time when they change the number of plus-ones.
-    let isTold = event.myStatus != .waitlisted || answer != .going
-    guard isTold, answeredAt ?? .distantPast < attemptedAt else { throw Superseded(state: state) }
+    if event.myStatus == .waitlisted, answer == .going { throw Superseded(state: state) }
+    let isNew =
+      if event.myStatus == .invited {
+        try await Self.isInvited(to: id, after: attemptedAt, with: client)
+      } else {
+        try await Self.isAnswered(id, since: attemptedAt, with: client)
+      }
+    if isNew { throw Superseded(state: state) }
     return nil
+  }
+
+  private static func isInvited(to id: Event.ID, after time: Date, with client: MusterClient) async throws -> Bool {
+    // Newest first.
+    for try await invitation in client.invitations.pages(status: .invited, limit: pageLength).items {
+      guard invitation.invitedAt > time else { return false }
+      if invitation.event.id == id { return true }
+    }
+    return false
+  }
+
+  private static func isAnswered(_ id: Event.ID, since time: Date, with client: MusterClient) async throws -> Bool {
+    let me = client.userID
+    for try await guest in client.events.guestPages(of: id, limit: pageLength).items where guest.user?.id == me {
+      return guest.answeredAt ?? .distantPast >= time
+    }
+    return false
   }
 }

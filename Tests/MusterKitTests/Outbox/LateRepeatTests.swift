@@ -55,12 +55,42 @@ import Testing
       id: UUID(), sequence: 1, write: .answer(.going, to: event.id), basis: .answer(.invited, plusOnes: 0),
       key: .random(), createdAt: .now)
     record.attemptedAt = .now.addingTimeInterval(-30 * 3600)
+    try await letInvitationsAge(to: event)
     let going = NewerState.answer(.going, plusOnes: 0)
     for _ in 1...2 { #expect(try await record.deliver(with: ben.client) { _ in } == going) }
     try await ben.client.events.answer(.declined, to: event.id)
     record.basis = .answer(.declined, plusOnes: 0)
     await #expect(throws: OutboxRecord.Superseded.self) { try await record.deliver(with: ben.client) { _ in } }
     #expect(try await ben.client.events.get(event.id).myStatus == .declined)
+  }
+
+  @Test func `an answer is not given again for an invitation that is newer than the first attempt`() async throws {
+    let (ana, ben) = try await friends()
+    try await ana.befriend(ben)
+    let event = try await ana.client.events.create(.planned("Picnic", inviting: [ben]))
+    var record = OutboxRecord(
+      id: UUID(), sequence: 1, write: .answer(.going, to: event.id), basis: .answer(.invited, plusOnes: 0),
+      key: .random(), createdAt: .now)
+    record.attemptedAt = .now.addingTimeInterval(-30 * 3600)
+    try await letInvitationsAge(to: event)
+    _ = try await record.deliver(with: ben.client) { _ in }
+    try await ana.client.events.withdraw(Guest.ID(ben.id), from: event.id)
+    _ = try await ana.client.events.invite([ben.id], to: event.id)
+    await #expect(throws: OutboxRecord.Superseded.self) { try await record.deliver(with: ben.client) { _ in } }
+    #expect(try await ben.client.events.get(event.id).myStatus == .invited)
+  }
+
+  /// Moves the invitations to before the first attempts.
+  private func letInvitationsAge(to event: MusterKit.Event) async throws {
+    let id = event.id.rawValue
+    let aged: Int = try await MusterServer.shared.value.value(
+      """
+      WITH aged AS (
+        UPDATE invitations SET invited_at = invited_at - interval '2 days' WHERE event_id = \(id) RETURNING 1
+      )
+      SELECT count(*) FROM aged
+      """)
+    #expect(aged == 1)
   }
 
   @Test func `a cancelled event stays as it is, whatever version the write names`() async throws {

@@ -9,7 +9,7 @@ extension ScriptedServer.State {
     switch (request.method, parts.first, parts.count) {
     case ("GET", "events", 2), ("GET", "users", 2), ("GET", "notification-preferences", 1):
       return try json(object(parts)?.json ?? .null)
-    case ("GET", "events", 3): return try guests(of: parts[1])
+    case ("GET", "events", 3): return try guests(of: parts[1], isMore: request.query["cursor"] != nil)
     case ("GET", _, _): return try page(request)
     case ("POST", "events", 1): return try json(createEvent(request.body))
     case ("PATCH", _, 2), ("PUT", "notification-preferences", 1): return try edit(parts, request)
@@ -200,8 +200,9 @@ extension ScriptedServer.State {
     return try json(changeEvent(id) { $0.merge(.object(answer)) })
   }
 
-  /// Only the user.
-  private func guests(of id: String) throws -> TransportResponse {
+  /// The user, and on a page of his own, Ben.
+  private func guests(of id: String, isMore: Bool) throws -> TransportResponse {
+    if isMore { return try json(Page(items: [ScriptedServer.guest])) }
     guard let event: Event = try object(["events", id])?.json.decode() else {
       return try ScriptedServer.problem(404, .eventNotFound)
     }
@@ -209,7 +210,7 @@ extension ScriptedServer.State {
     let guest = Guest(
       id: Guest.ID(ana.id), user: ana, name: ana.displayName, status: event.myStatus, plusOnes: event.myPlusOnes,
       answeredAt: answeredAt[id])
-    return try json(Page(items: [guest]))
+    return try json(Page(items: [guest], nextCursor: "ben"))
   }
 
   private mutating func changeEvent(_ id: String, _ change: (inout JSONValue) -> Void) throws -> JSONValue {
