@@ -88,7 +88,8 @@ private struct SteadyLogHandler: LogHandler {
     guard event.level >= .warning, event.level < .critical, handler[metadataKey: "request"] == nil else {
       return handler.log(event: event)
     }
-    guard let count = repetitions.count("\(event.message)") else { return }
+    let place = ["table", "type"].compactMap { event.metadata?[$0].map { "\($0)" } }
+    guard let count = repetitions.count(([event.message.description] + place).joined(separator: " ")) else { return }
     var event = event
     if count > 1 {
       event.metadata = (event.metadata ?? [:]).merging(["repeated": .stringConvertible(count)]) { $1 }

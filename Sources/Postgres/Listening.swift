@@ -47,7 +47,7 @@ extension Database {
 extension Database {
   /// Sends `NOTIFY channel` soon, outside the caller's transaction, to hint that listeners should look again.
   ///
-  /// This is only a hint: it may be lost silently or arrive twice, so nothing may depend on it. The call returns
+  /// This is only a hint: it is lost if this process ends, and may arrive late or twice, so nothing may depend on it. The call returns
   /// immediately and never fails. Calls are combined: the first is sent immediately, and those of the next 50 ms are
   /// sent as one. The hint does not wait for the caller's transaction, so call this after the commit. Sending works
   /// through a pooler, but listening does not. Does nothing once the database is closed.
@@ -61,13 +61,16 @@ extension Database {
   /// Sends a hint now, then another every 50 ms while one is due.
   private func sendHints(to channel: String) async {
     while hints.take(for: channel, isWanted: !isClosed) {
-      let next = ContinuousClock.now + .milliseconds(50)
+      var next = ContinuousClock.now + .milliseconds(50)
       do {
         // Not on a shared connection: NOTIFY waits for other transactions that are committing a NOTIFY, and the reads
         // behind it would also wait.
         try await runAlone("SELECT pg_notify(\(channel), '')")
       } catch {
         configuration.logger.debug("hint not sent", metadata: ["channel": "\(channel)", "error": "\(error)"])
+        // Listeners may rely on hints, and poll less.
+        _ = hints.add(to: channel)
+        next += .milliseconds(450)
       }
       try? await Task.sleep(until: next)
     }

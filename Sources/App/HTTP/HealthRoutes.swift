@@ -44,7 +44,7 @@ struct HealthRoutes {
     if readiness.isStopping { throw AppError.stopping }
     guard try await areMigrationsApplied() else { throw AppError.migrationsBehind }
     guard schemaWatch.breaking.isEmpty else { throw AppError.migrationsAhead }
-    guard endedSessions.isFresh else { throw AppError.databaseUnavailable }
+    guard endedSessions.isFresh, !readiness.isUnchecked else { throw AppError.databaseUnavailable }
     return .json(Health(status: .ready))
   }
 

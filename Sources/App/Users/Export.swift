@@ -114,7 +114,8 @@ extension Export {
       case all, archived, live
     }
 
-    var parts: [Part] { isArchivable ? [.archived, .live] : [.all] }
+    /// The live part comes first: a row that is archived meanwhile is then exported twice, and never left out.
+    var parts: [Part] { isArchivable ? [.live, .archived] : [.all] }
 
     /// The place of a row in its part.
     struct Place {

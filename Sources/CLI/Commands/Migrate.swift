@@ -88,21 +88,26 @@ struct Migrate: AsyncParsableCommand {
       let migrator = migrator(configuration)
       let undoing = try await migrator.undoing(to: to)
       guard !undoing.migrations.isEmpty else { return print("nothing to undo") }
-      if let programs = undoing.programs, !whileConnected {
-        throw Failure("programs are connected: \(programs): stop them first, or use --while-connected")
-      }
+      try refuse(undoing)
       for loss in undoing.losses {
         print("deletes \(loss.rows == 1 ? "1 row" : "\(loss.rows) rows") of \(loss.name)")
       }
       try confirmation.ask(
         "This undoes \(undoing.migrations.count == 1 ? "1 migration" : "\(undoing.migrations.count) migrations")"
           + " and cannot be taken back.")
+      // A deploy may have started some while the person was reading.
+      try refuse(try await migrator.undoing(to: to))
       try await migrator.down(to: to, notice: { print("undone \($0)") }, warning: { logger.warning("\($0)") })
       // Undone data may appear in any user's lists.
       try await withDatabase("muster migrate", configuration) { database in
         guard try await database.value("SELECT to_regclass('user_stamps') IS NOT NULL") == true else { return }
         try await Stamps.move(in: database)
       }
+    }
+
+    private func refuse(_ undoing: Migrator.Undoing) throws {
+      guard let programs = undoing.programs, !whileConnected else { return }
+      throw Failure("programs are connected: \(programs): stop them first, or use --while-connected")
     }
   }
 

@@ -21,14 +21,25 @@ struct Serve: AsyncParsableCommand {
     FileLimit.raise()
     let configuration = try await MusterConfiguration.loadWithWarnings(for: .serve)
     try configuration.refuseMoreConnectionsThanFiles()
-    // Without the database, the process listens and is unready. A wrong schema ends it before it listens.
-    var late: [any Service] = []
-    let check = LateCheck(logger: logger) {
+    // Without the database, the process listens, is unready, and refuses requests. A wrong schema, or wrong keys, end it
+    // before it listens.
+    let check: @Sendable () async throws -> Void = {
       try await SchemaCheck.run(of: configuration.databaseURL, logger: logger)
       try await KeyCheck.run(configuration, logger: logger)
     }
-    do { try await check.check() } catch let error as PostgresError where error.isOutage { late = [check] }
+    var isLate = false
+    do { try await check() } catch let error as PostgresError where error.isOutage { isLate = true }
     let dependencies = try await Dependencies(configuration, name: "muster serve", logger: logger)
+    var late: [any Service] = []
+    if isLate {
+      dependencies.holdRequests()
+      late = [
+        LateCheck(logger: logger) {
+          try await check()
+          dependencies.admitRequests()
+        }
+      ]
+    }
     let scheme = dependencies.certificate == nil ? "http" : "https"
     let service = makeService(dependencies, host: host, port: Int(port)) { [host] port in
       logger.info("listening", metadata: ["address": "\(scheme)://\(host):\(port)"])

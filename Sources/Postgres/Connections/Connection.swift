@@ -29,6 +29,9 @@ final class Connection: Sendable {
   /// The server's host, port and address.
   let server: String
   private let purpose: Connecting.Purpose
+  /// Whether a pooler is between, which may be connected to a primary that has become a standby, and reports what its
+  /// first server said.
+  private let isPooled: Bool
   /// Whether the server rejects all writes of this session, so that its statements can be repeated.
   private let isReadOnly: Bool
   private let observer: Observer
@@ -62,6 +65,7 @@ final class Connection: Sendable {
   ) throws {
     self.purpose = purpose
     // Behind a pooler, this server's session says nothing about the next one.
+    isPooled = naming != .always
     isReadOnly = purpose != .exclusive && naming == .always && Connection.isReadOnly(pg)
     retiresAt = lifetime.map { .now + $0 * Double.random(in: 0.9...1) }
     self.observer = observer
@@ -97,11 +101,10 @@ final class Connection: Sendable {
     return "\(host):\(port) \(address)"
   }
 
-  /// Whether the server reports the session as read-only. PgBouncer reports neither, and may be connected to a primary
-  /// that has become a standby.
+  /// Whether the server reports the session as read-only.
   private static func isReadOnly(_ pg: OpaquePointer) -> Bool {
-    func isOn(_ name: String) -> Bool? { PQparameterStatus(pg, name).map { String(cString: $0) == "on" } }
-    return isOn("default_transaction_read_only") == true || isOn("in_hot_standby") ?? true
+    func isOn(_ name: String) -> Bool { PQparameterStatus(pg, name).map { String(cString: $0) == "on" } ?? false }
+    return isOn("default_transaction_read_only") || isOn("in_hot_standby")
   }
 
   private var isShared: Bool { purpose == .shared }
@@ -362,7 +365,9 @@ final class Connection: Sendable {
         observer.finished(batch.texts, after: state.lastArrival - batch.call.sent)
         finished.append((settle(batch.call), batch.result(isUnconfirmed: notices.takeUnconfirmed())))
       } else {
-        let isUsable = batch.take(result, &state.prepared) { purpose == .exclusive && Self.isReadOnly(pg) }
+        let isUsable = batch.take(result, &state.prepared) {
+          purpose == .exclusive && (isPooled || Self.isReadOnly(pg))
+        }
         if !isUsable { return (finished, true) }
       }
     }

@@ -138,6 +138,8 @@ import Testing
       }
       #expect(try await status("/health/live") == "200")
       #expect(try await status("/health/ready") == "503")
+      // With other keys than the sessions', it would log everyone out.
+      #expect(try await status("/api/v1/users/me") == "503")
       try await worker.waitForOutput("the database is unavailable")
       proxy.mode = .forward
       var ready = ""

@@ -42,8 +42,8 @@ import Testing
           Program.path("muster"), ["worker"], environment: Muster.environment(url).merging(more) { $1 }, in: "/tmp")
         defer { program.signal(SIGKILL) }
         try await program.waitForOutput(#""message":"started""#)
-        // The first seconds are for the start, and for the first announcement to come back.
-        try await Task.sleep(for: .seconds(3))
+        // The first seconds are for the start, and for a time in which nothing happens.
+        try await Task.sleep(for: Polling.quietTime + .seconds(2))
         let before = try await self.transactions(at: url)
         try await Task.sleep(for: .seconds(8))
         let after = try await self.transactions(at: url)

@@ -202,10 +202,10 @@ import Testing
 
   /// The queue rows that the changes in the tables must have.
   private static let changes: SQL = """
-    SELECT 'friend-request' AS type, receiver_id AS recipient_id, sender_id AS subject_id, id::text AS detail
+    SELECT 'friend-request' AS type, receiver_id AS recipient_id, \(Notice.subject("sender_id")) AS subject_id, id::text AS detail
     FROM friend_requests
     UNION ALL
-    SELECT 'friend-accepted', sender_id, receiver_id, '' FROM friend_requests WHERE status = 'accepted'
+    SELECT 'friend-accepted', sender_id, \(Notice.subject("receiver_id")), '' FROM friend_requests WHERE status = 'accepted'
     UNION ALL
     SELECT 'event-invited', user_id, event_id, '' FROM invitations
     UNION ALL

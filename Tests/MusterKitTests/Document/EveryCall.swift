@@ -176,11 +176,12 @@ enum EveryCall {
     },
     { try await $0.devices.remove(.ben) },
     {
-      for include in [CacheInclude.changes, .items, .itemsAndDigests] {
-        _ = try await $0.cache.validate([.friends: Claim(timestamp: nil)], include: include)
-      }
       let held = Claim(timestamp: nil, held: ["pQ3-x0VbT9c"], limit: 1, cursor: "c")
-      _ = try await $0.cache.validate([.friends: held])
+      let claims: [(Claim, CacheInclude?)] = [
+        (Claim(timestamp: nil), .changes), (Claim(timestamp: nil), .items), (Claim(timestamp: nil), .itemsAndDigests),
+        (held, nil),
+      ]
+      for (claim, include) in claims { _ = try await $0.cache.validate([.friends: claim], include: include) }
     },
     { for collection in CacheCollection.allCases { _ = try await $0.cache.page(of: collection, cursor: "c") } },
   ]

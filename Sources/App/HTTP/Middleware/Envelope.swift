@@ -15,6 +15,7 @@ struct Envelope: Sendable {
   let untrusted: UntrustedProxies
   let publicURL: PublicURL
   let cors: CORS?
+  var readiness = Readiness()
 
   func respond(to request: Request, context: Context) async throws -> Response {
     var context = context
@@ -39,6 +40,7 @@ struct Envelope: Sendable {
         response = preflight
       } else {
         guard let endpoint else { throw AppError.noEndpoint(allow: found?.route.allow) }
+        if readiness.isUnchecked, !endpoint.path.hasPrefix("/health/") { throw AppError.databaseUnavailable }
         response =
           request.mayTakeLong
           ? try await GlobalPool.run { try await respond(to: request, context, endpoint, base: base) }
@@ -113,8 +115,10 @@ extension Envelope {
     self.init(
       routes: RouteTable(endpoints), otherMetrics: RequestMetrics("any", "none", in: dependencies.metrics),
       log: RequestLog(all: dependencies.logsAllRequests, addresses: dependencies.logsAddresses),
-      trustedProxies: dependencies.trustedProxies, untrusted: UntrustedProxies(in: dependencies.metrics),
-      publicURL: dependencies.publicURL, cors: dependencies.cors)
+      trustedProxies: dependencies.trustedProxies,
+      untrusted: UntrustedProxies(in: dependencies.metrics, logsAddresses: dependencies.logsAddresses),
+      publicURL: dependencies.publicURL, cors: dependencies.cors,
+      readiness: dependencies.readiness)
   }
 }
 
@@ -175,9 +179,11 @@ final class UntrustedProxies: Sendable {
   private static let interval = Duration.seconds(3600)
 
   private let requests: CounterCell
+  private let logsAddresses: Bool
   private let warned = Mutex<ContinuousClock.Instant?>(nil)
 
-  init(in metrics: MetricsRegistry) {
+  init(in metrics: MetricsRegistry, logsAddresses: Bool = false) {
+    self.logsAddresses = logsAddresses
     requests = metrics.cell("muster_untrusted_proxy_requests_total", of: CounterCell.self)
   }
 
@@ -192,6 +198,7 @@ final class UntrustedProxies: Sendable {
     }
     guard isDue else { return }
     context.logger.warning(
-      "X-Forwarded-For is ignored, because its sender is not in MUSTER_TRUSTED_PROXIES", metadata: ["proxy": "\(peer)"])
+      "X-Forwarded-For is ignored, because its sender is not in MUSTER_TRUSTED_PROXIES",
+      metadata: logsAddresses ? ["proxy": "\(peer)"] : [:])
   }
 }

@@ -88,10 +88,25 @@ struct Draining: Service {
 /// Whether load balancers may send requests to this process.
 final class Readiness: Sendable {
   private let stopping = Atomic(false)
+  private let unchecked = Atomic(false)
+
+  /// Whether it is not known yet if the process fits the database: see ``Dependencies/holdRequests()``.
+  var isUnchecked: Bool {
+    get { unchecked.load(ordering: .relaxed) }
+    set { unchecked.store(newValue, ordering: .relaxed) }
+  }
 
   var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
   func stop() { stopping.store(true, ordering: .relaxed) }
+}
+
+extension Dependencies {
+  /// Lets all requests but health checks fail with 503 until ``admitRequests()``: a process with the wrong keys would
+  /// log its callers out.
+  public func holdRequests() { readiness.isUnchecked = true }
+
+  public func admitRequests() { readiness.isUnchecked = false }
 }
 
 /// How much time, how many bytes and how many streams clients may use.

@@ -11,8 +11,10 @@ struct Polling: Sendable {
   static let shortestPauseAfterFailure = Duration.milliseconds(100)
   static let longestPauseAfterFailures = Duration.seconds(5)
 
-  /// The longest pause of a process that surely learns about new work.
+  /// The longest pause of a process that surely learns about new work, once nothing has happened for a while: work may
+  /// still wait for the end of a send, or for a lock, and no one announces that.
   static let heardPause = Duration.seconds(1)
+  static let quietTime = Duration.seconds(5)
 
   /// Without a wake-up, work is found within this time.
   private let longestPause: Duration
@@ -27,16 +29,19 @@ struct Polling: Sendable {
   /// No poll begins before this, even after a wake-up.
   private var earliest: Instant
   private(set) var failures = 0
+  private var lastActive: Instant
 
   init(longestPause: Duration = .milliseconds(50), alternates: Bool = false, now: Instant = .now) {
     self.longestPause = longestPause
     self.alternates = alternates
     next = now
     earliest = now
+    lastActive = now
   }
 
   mutating func wake(at now: Instant) {
     (next, pause, wasWoken) = (min(next, max(now, earliest)), Self.shortestPause, true)
+    lastActive = now
   }
 
   /// - Returns: whether the poll that begins now must be a full one.
@@ -59,7 +64,9 @@ struct Polling: Sendable {
     at now: Instant, found: Bool, mayHaveMore: Bool, wasFull: Bool, rest: Duration = .zero, hears: Bool = false
   ) {
     failures = 0
-    pause = found ? Self.shortestPause : min(pause * 2, hears ? Self.heardPause : longestPause)
+    if found { lastActive = now }
+    let mayRest = hears && now >= lastActive + Self.quietTime
+    pause = found ? Self.shortestPause : min(pause * 2, mayRest ? Self.heardPause : longestPause)
     if wasFull { isBehind = mayHaveMore }
     if isBehind { nextFull = wasFull && alternates ? now + Self.fullInterval : nil }
     // A wake-up during the poll may have come too late for it.

@@ -123,7 +123,7 @@ struct Recommendation: Sendable {
         SELECT theirs.friend_id, count(*) AS mutual_friend_count
         FROM mine
         CROSS JOIN LATERAL (
-          SELECT friend_id FROM friends WHERE user_id = mine.friend_id LIMIT \(maximumFriends)
+          SELECT friend_id FROM friends WHERE user_id = mine.friend_id ORDER BY friend_id LIMIT \(maximumFriends)
         ) AS theirs
         WHERE theirs.friend_id <> \(reader) AND \(User.visible("theirs.friend_id", to: reader))
           AND theirs.friend_id NOT IN (SELECT friend_id FROM friends WHERE user_id = \(reader))

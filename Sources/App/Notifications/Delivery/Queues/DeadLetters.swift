@@ -26,25 +26,34 @@ public enum DeadLetters {
   public static func hurry(ofType type: String? = nil, in database: Database) async throws -> Int {
     var total = 0
     for queue in QueueTable.allCases {
-      while case let count = try await hurry(queue, ofType: type, in: database), count > 0 { total += count }
+      // Each row once: it may fail again at once.
+      var last: Int64? = 0
+      while let place = last {
+        let ids = try await hurry(queue, ofType: type, after: place, in: database)
+        total += ids.count
+        last = ids.max()
+      }
     }
     if total > 0 { database.notify(NotificationQueue.channel) }
     return total
   }
 
-  private static func hurry(_ queue: QueueTable, ofType type: String?, in database: Database) async throws -> Int {
-    guard queue != .notices else { return 0 }
+  private static func hurry(
+    _ queue: QueueTable, ofType type: String?, after place: Int64, in database: Database
+  ) async throws -> [Int64] {
+    guard queue != .notices else { return [] }
     return try await database.batch(
       """
       WITH waiting AS MATERIALIZED (
         SELECT q.id FROM \(queue.table) AS q
-        WHERE q.died_at IS NULL AND \(queue.waitsAfterFailure) AND (\(type) IS NULL OR \(queue.type) = \(type))
+        WHERE q.id > \(place) AND q.died_at IS NULL AND \(queue.waitsAfterFailure) AND (\(type) IS NULL OR \(queue.type) = \(type))
         ORDER BY q.id
         LIMIT \(batch)
         FOR UPDATE OF q SKIP LOCKED
       )
       UPDATE \(queue.table) AS q SET due_at = now() FROM waiting WHERE q.id = waiting.id
-      """)[0].affected
+      RETURNING q.id
+      """)[0].map { try $0[0] }
   }
 
   /// Makes dead letters due now, as if they had never been tried.
