@@ -5,7 +5,7 @@ import Testing
 
 /// The cost of showing a list again.
 @MainActor @Suite struct ComparedItemsTests {
-  private static let comparisons = Guarded(0)
+  private nonisolated static let comparisons = Guarded(0)
 
   /// Counts how often two are compared.
   private struct Item: Hashable, Sendable {
