@@ -173,8 +173,8 @@ extension Outbox {
     return records.contains { $0.state == .waiting && $0.write.target == target }
   }
 
-  /// Whether a later answer to the same event counts instead of this one, of which no request has left the phone. One
-  /// whose number of plus-ones the later one keeps is sent.
+  /// Whether a later answer to the same event counts instead of this one, which has never left the phone. One whose
+  /// number of plus-ones the later one keeps is sent.
   func isLeftOut(_ record: OutboxRecord) -> Bool {
     guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write else { return false }
     return records.contains { later in

@@ -13,7 +13,12 @@ import Observation
 public final class StoredList<Item: Sendable & Hashable> {
   /// In the order of the service, with pending writes shown as if they had happened. Without the items in
   /// ``undecodable``.
-  public private(set) var items: [Item] = []
+  public var items: [Item] {
+    access(keyPath: \.items)
+    return shown
+  }
+  /// Not observed itself: an observed property compares each new value with the old one, item by item.
+  @ObservationIgnored private var shown: [Item] = []
   /// Whether there is a copy. If not, `items` is empty because nothing was received yet.
   public private(set) var isLoaded = false
   /// Whether the list is proved to be what the service has.
@@ -29,7 +34,7 @@ public final class StoredList<Item: Sendable & Hashable> {
 
   func show(_ new: [Item]?, _ state: ListState) {
     let new = new ?? []
-    if !new.isKnown(from: items) { items = new }
+    if !new.isKnown(from: shown) { withMutation(keyPath: \.items) { shown = new } }
     if isLoaded != state.isLoaded { isLoaded = state.isLoaded }
     if isUpToDate != state.isUpToDate { isUpToDate = state.isUpToDate }
     if undecodable != state.undecodable { undecodable = state.undecodable }
@@ -48,7 +53,7 @@ extension StoredList<InboxItem> {
 private let comparedItems = 500
 
 extension Array where Element: Equatable {
-  /// Whether these are the same items as others, as far as can be told quickly. A list that was not touched is known
+  /// Whether these are the same items as others, as far as a quick look shows. A list that was not touched is known
   /// immediately, however long it is.
   fileprivate func isKnown(from others: [Element]) -> Bool {
     guard count == others.count else { return false }

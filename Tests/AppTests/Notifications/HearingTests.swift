@@ -34,7 +34,7 @@ import Testing
 
   @Test func `an idle worker that hears sends less than half of the transactions of one behind a pooler`() async throws
   {
-    // Without a service beside it, which also asks the database.
+    // Without a service, which also asks the database.
     try await TestCluster.withDatabase { url in
       try await Muster.run("migrate", environment: Muster.ownersEnvironment(url))
       func transactions(_ more: [String: String]) async throws -> Int {

@@ -283,7 +283,11 @@ import Testing
         """
         CREATE TRIGGER close_reports AFTER INSERT ON reports FOR EACH STATEMENT EXECUTE FUNCTION close_reports()
         """)
-      let second = try await ana.report(ben, reason: "hate", text: "Second")
+      // With a key, the open report is not looked for before the insert.
+      let second = try await app.send(
+        "POST", "reports", body: #"{"userId": "\#(ben.id)", "reason": "hate", "text": "Second"}"#,
+        headers: [("Idempotency-Key", UUID().uuidString)], token: ana.accessToken)
+      #expect(second.status == 201)
       #expect(second.json["id"] != first.json["id"] && second.json["text"].string == "Second")
       #expect(try await app.reports().map { $0.closedAt == nil } == [true, false])
     }
