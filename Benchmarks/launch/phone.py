@@ -85,7 +85,7 @@ class Phone:
             for name, verdict in self.validate("changes", claims).items():
                 if not verdict["invalidate"]:
                     continue
-                old, copy, used = held[name], new[name], set()
+                old, copy, used, last = held[name], new[name], set(), 0
                 before = len(copy.items)
                 if verdict["timestamp"] is None or copy.items and copy.stamp != verdict["timestamp"]:
                     raise RuntimeError(f"{name} has changed meanwhile")
@@ -96,12 +96,15 @@ class Phone:
                         copy.items.append(pair)
                         copy.digests[pair[0]] = part["digest"]
                         continue
-                    for place in range(part["first"], part["first"] + part["count"]):
+                    last = part["first"] + part["count"]
+                    for place in range(part["first"], last):
                         used.add(place)
                         copy.items.append(old.items[place])
                         copy.digests[old.items[place][0]] = old.digests[old.items[place][0]]
                 if verdict["nextCursor"]:
-                    items = [item for place, item in enumerate(old.items) if place not in used]
+                    # What the list has passed over is mostly gone, and comes last.
+                    places = [*range(last, len(old.items)), *range(last)]
+                    items = [old.items[place] for place in places if place not in used]
                     held[name] = Copy(items=items, digests=old.digests)
                     # As many as this verdict had, and some more.
                     most = min(max(len(copy.items) - before + 100, 500), MAXIMUM)

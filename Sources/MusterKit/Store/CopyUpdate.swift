@@ -44,7 +44,8 @@ struct CopyUpdate: Sendable {
   private var stamp: Stamp?
   /// Whether the next claim continues `base`, at its cursor.
   private(set) var isContinuing = false
-  /// The items that the service need not send: those of the copy that are not in the list so far.
+  /// The items that the service need not send: those of the copy that are not in the list so far. First come those that
+  /// follow the list so far in the copy, and last those that it has passed over. Mostly, these are gone.
   private var held: [StoredCopy.Entry]
   /// The most items of the next claim. Verdicts on long items have fewer than they may have, and the digests of others
   /// would be wasted.
@@ -125,9 +126,20 @@ struct CopyUpdate: Sendable {
     let keys = Set(copy.entries.map(\.key))
     guard keys.count == copy.entries.count else { return askAfresh("A verdict has an item twice.") }
     guard !entries.isEmpty || copy.nextCursor == nil else { return startAgain("A verdict has no items.") }
+    passOver(entries)
     held.removeAll { keys.contains($0.key) }
     claimLength = min(max(entries.count + Self.growth, Self.usualLength), Self.maximumLength)
     goOn(with: copy)
+  }
+
+  /// Puts the held items before the end of a verdict behind the others, so that the next claim begins where the list
+  /// continues. The end is the middle one of the last three places, because an item may have moved there from afar.
+  private mutating func passOver(_ entries: [StoredCopy.Entry]) {
+    let places = Dictionary(held.enumerated().map { ($1.key, $0) }) { first, _ in first }
+    let last = entries.compactMap { places[$0.key] }.suffix(3).sorted()
+    guard !last.isEmpty else { return }
+    let end = last[last.count / 2] + 1
+    held = Array(held[end...] + held[..<end])
   }
 
   /// - Returns: nil if a part is not understood.

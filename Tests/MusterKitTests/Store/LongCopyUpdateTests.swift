@@ -57,20 +57,39 @@ import Testing
       Verdict(invalidate: true, timestamp: "s", nextCursor: "1", parts: parts), sentAt: .now)
     #expect(update.claim.held?.count == 2000 && update.claim.timestamp == nil && update.claim.cursor == "1")
     // The first item may still come later.
-    #expect(update.claim.held?.prefix(2) == [digest("1000"), digest("2999")])
+    #expect(update.claim.held?.first == digest("2999"))
     update.take(
-      Verdict(invalidate: true, timestamp: "s", nextCursor: "2", parts: [ListPart(first: 1, count: 1999)]),
+      Verdict(invalidate: true, timestamp: "s", nextCursor: "2", parts: [ListPart(first: 0, count: 2000)]),
       sentAt: .now)
-    #expect(update.claim.held?.count == 502 && update.claim.limit == 1002)
+    #expect(update.claim.held?.count == 501 && update.claim.held?.last == digest("1000"))
+    #expect(update.claim.limit == 1001)
     // Verdicts on long items have fewer than they may have. Then so have claims.
     var slow = CopyUpdate(.events, from: copy)
     let few = [ListPart(first: 0, count: 700)]
     slow.take(Verdict(invalidate: true, timestamp: "s", nextCursor: "1", parts: few), sentAt: .now)
     #expect(slow.claim.held?.count == 800 && slow.claim.limit == 800)
     update.take(
-      Verdict(invalidate: true, timestamp: "s", parts: [ListPart(first: 1, count: 501)]), sentAt: .now)
+      Verdict(invalidate: true, timestamp: "s", parts: [ListPart(first: 0, count: 500)]), sentAt: .now)
     let keys = try #require(proved(update)).entries.map(\.key)
     #expect(keys == ["x", "4000"] + copy.entries.map(\.key).filter { $0 != "1000" && $0 != "4000" })
+  }
+
+  @Test func `claims begin where the list continues, whatever is gone or has moved`() throws {
+    let copy = try copy(3000)
+    let (run, moved) = (ListPart(first: 600, count: 700), ListPart(first: 1900, count: 1))
+    for parts in [[run], [moved, run], [run, moved], [run, new("x")], [run, new("3800")]] {
+      var update = CopyUpdate(.events, from: copy)
+      update.take(Verdict(invalidate: true, timestamp: "s", nextCursor: "1", parts: parts), sentAt: .now)
+      let held = try #require(update.claim.held)
+      // The first 600 items are gone.
+      #expect((800...801).contains(held.count) && held.first == digest("2300"))
+      #expect(Set(held).isDisjoint(with: copy.entries[..<600].map(\.digest)))
+    }
+    // An item of the copy that is sent again shows the place too.
+    var update = CopyUpdate(.events, from: copy)
+    let sent = (2500...2700).map { new("\($0)") }
+    update.take(Verdict(invalidate: true, timestamp: "s", nextCursor: "1", parts: sent), sentAt: .now)
+    #expect(update.claim.held?.first == digest("2701"))
   }
 
   @Test func `a list that is not kept as a whole ends early, and says so`() throws {

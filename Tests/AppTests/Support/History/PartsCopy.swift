@@ -12,7 +12,7 @@ struct PartsCopy: Equatable, Sendable {
   private(set) var items: [DeltaCopy.Item] = []
   /// Where the list continues after the items.
   private(set) var cursor: String?
-  /// The items of the copy before that are not in the list so far.
+  /// The items of the copy before that are not in the list so far. Those that it has passed over come last.
   private var rest: [DeltaCopy.Item] = []
 
   /// The maximum number of items in a verdict, unless a test says another one: few, so that short lists take several.
@@ -54,6 +54,7 @@ struct PartsCopy: Equatable, Sendable {
     var places = Set(claimed.indices)
     var new: [DeltaCopy.Item] = []
     var end: Int?
+    var last = 0
     for part in try RawJSON.elements(of: try #require(verdict["parts"])).map(RawJSON.members) {
       if let json = part["item"] {
         #expect(part.keys.sorted() == ["digest", "item"])
@@ -71,6 +72,7 @@ struct PartsCopy: Equatable, Sendable {
         places.subtract(run)
         new += claimed[run]
         end = run.upperBound
+        last = run.upperBound
       }
     }
     let next = try #require(verdict["nextCursor"])
@@ -79,7 +81,8 @@ struct PartsCopy: Equatable, Sendable {
     #expect(!new.isEmpty || next == "null")
     #expect(cursor == nil || stamp == self.stamp)
     items = cursor == nil ? new : items + new
-    rest = places.sorted().map { claimed[$0] } + known.dropFirst(claimed.count)
+    let (passed, following) = (places.filter { $0 < last }.sorted(), places.filter { $0 >= last }.sorted())
+    rest = following.map { claimed[$0] } + known.dropFirst(claimed.count) + passed.map { claimed[$0] }
     cursor = next == "null" ? nil : try RawJSON.text(next)
     if cursor == nil { rest = [] }
     self.stamp = stamp
