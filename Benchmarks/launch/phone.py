@@ -199,6 +199,9 @@ def with_keys(name, items):
 def claim(stamp, copy, most=MAXIMUM):
     items = copy.items[:most]
     held = "".join(copy.digests[key] for key, _ in items)
-    # Items that are held and not claimed would be sent.
-    new = 0 if len(copy.items) > most else 500
-    return {"timestamp": stamp, "held": held, "limit": min(MAXIMUM, len(items) + new)}
+    # Items that are held and not claimed would be sent. Up to 500 items count as one read.
+    if len(copy.items) > most:
+        limit = len(items)
+    else:
+        limit = 500 if len(items) <= 400 else len(items) + 500
+    return {"timestamp": stamp, "held": held, "limit": min(MAXIMUM, limit)}

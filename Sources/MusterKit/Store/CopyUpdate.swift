@@ -26,7 +26,8 @@ struct CopyUpdate: Sendable {
   private static let maximumLength = 2000
   /// Items that are claimed in addition to as many as the last verdict had, for the next one to have more.
   private static let growth = 100
-  /// The new items that a verdict may have besides the claimed ones.
+  /// The new items that a verdict may have besides the claimed ones; also the items of a verdict that count as one
+  /// read.
   private static let usualLength = 500
   /// In characters. The service joins no others.
   private static let digestLength = 11
@@ -72,10 +73,19 @@ struct CopyUpdate: Sendable {
 
   private var claimed: ArraySlice<StoredCopy.Entry> { held.prefix(min(rest, claimLength)) }
 
-  /// The number of items that a verdict is to have: without those that are held and not claimed.
+  /// The number of items that a verdict is to have: without those that are held and not claimed. A short copy has room
+  /// for some new items within one read.
   private var limit: Int {
-    let newLength = held.count > claimed.count ? 0 : Self.usualLength
-    return min(rest, claimed.count + newLength, Self.maximumLength)
+    let count = claimed.count
+    let length =
+      if held.count > count {
+        count
+      } else if count + Self.growth <= Self.usualLength {
+        Self.usualLength
+      } else {
+        count + Self.usualLength
+      }
+    return min(rest, length, Self.maximumLength)
   }
 
   /// The number of items that are still to come.

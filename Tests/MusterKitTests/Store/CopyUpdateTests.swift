@@ -41,7 +41,7 @@ import Testing
   @Test func `a fresh copy keeps its items and gets a later proof`() throws {
     let copy = try copy(["a", "b"])
     var update = CopyUpdate(.events, from: copy)
-    #expect(update.claim == Claim(timestamp: "old", held: [digest("a"), digest("b")], limit: 502))
+    #expect(update.claim == Claim(timestamp: "old", held: [digest("a"), digest("b")], limit: 500))
     update.take(Verdict(invalidate: false, timestamp: "old"), sentAt: sentAt)
     #expect(proved(update)?.entries == copy.entries && proved(update)?.provedAt == sentAt)
   }
@@ -64,7 +64,7 @@ import Testing
     update = CopyUpdate(.events, from: copy)
     update.takeStampVerdict(Verdict(invalidate: true, timestamp: "new"), sentAt: .distantPast)
     #expect(update.need == .verdict && update.digestsToSpare == 0)
-    #expect(update.claim == Claim(timestamp: nil, held: [digest("a")], limit: 501))
+    #expect(update.claim == Claim(timestamp: nil, held: [digest("a")], limit: 500))
     update.take(stale(held(0), new("b")), sentAt: sentAt)
     #expect(proved(update)?.entries.map(\.key) == ["a", "b"])
     update = CopyUpdate(.events, from: copy)

@@ -74,6 +74,13 @@ import Testing
     #expect(keys == ["x", "4000"] + copy.entries.map(\.key).filter { $0 != "1000" && $0 != "4000" })
   }
 
+  @Test func `the claim of a short copy asks for 500 items, which count as one read`() throws {
+    for (count, limit) in [(0, 500), (1, 500), (400, 500), (401, 901), (1500, 2000), (2500, 2000)] {
+      #expect(CopyUpdate(.events, from: try copy(count)).claim.limit == limit)
+    }
+    #expect(CopyUpdate(.events, from: try copy(300), length: 350).claim.limit == 350)
+  }
+
   @Test func `claims begin where the list continues, whatever is gone or has moved`() throws {
     let copy = try copy(3000)
     let (run, moved) = (ListPart(first: 600, count: 700), ListPart(first: 1900, count: 1))
@@ -112,7 +119,7 @@ import Testing
       var update = begun()
       update.take(wrong, sentAt: .now)
       #expect(update.need == .verdict)
-      #expect(update.claim == Claim(timestamp: nil, held: [digest("a"), digest("b")], limit: 502))
+      #expect(update.claim == Claim(timestamp: nil, held: [digest("a"), digest("b")], limit: 500))
       let parts = [ListPart(first: 0, count: 2)]
       update.take(Verdict(invalidate: true, timestamp: "later", nextCursor: "9", parts: parts), sentAt: .now)
       #expect(update.need == .verdict && update.claim.cursor == "9")
@@ -161,7 +168,7 @@ import Testing
     var update = begun()
     update.cursorWasRefused()
     #expect(update.need == .verdict)
-    #expect(update.claim == Claim(timestamp: nil, held: [digest("a"), digest("b")], limit: 502))
+    #expect(update.claim == Claim(timestamp: nil, held: [digest("a"), digest("b")], limit: 500))
     // The claim had no cursor: the refusal is about another list's.
     update.cursorWasRefused()
     #expect(update.claim.held?.count == 2)
