@@ -75,13 +75,13 @@ struct CacheRoutes {
   }
 
   /// Counts the request once for each stale collection, and for each further 500 items: comparing them costs as much as
-  /// reading several pages.
+  /// reading several pages. A refused request has counted once.
   private func chargeReads(for verdicts: [Verdict], in context: Context) throws {
     let reads = verdicts.reduce(0) { sum, verdict in
       guard verdict.staleCollection != nil else { return sum }
       return sum + (ValidationInclude.changes.page(for: verdict.claim).limit - 1) / Delta.maximumItems + 1
     }
-    for _ in 0..<max(0, reads - 1) { try dependencies.rateLimits.count(.reads, in: context) }
+    if reads > 1 { try dependencies.rateLimits.count(.reads, times: reads - 1, in: context) }
   }
 
   /// The items of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a

@@ -36,10 +36,12 @@ final class RateLimits: Sendable {
   /// The number of buckets.
   var count: Int { buckets.withLock { $0.count } }
 
-  /// Counts a request.
+  /// Counts requests: all of them, or none.
   ///
   /// - Returns: nil if the limits are off.
-  func take(_ limit: RateLimit, of subject: Subject, at now: ContinuousClock.Instant = .now) -> RateLimit.State? {
+  func take(
+    _ limit: RateLimit, count: Int = 1, of subject: Subject, at now: ContinuousClock.Instant = .now
+  ) -> RateLimit.State? {
     guard isOn else { return nil }
     return buckets.withLock { buckets in
       let key = Key(limit: limit, subject: subject)
@@ -47,13 +49,13 @@ final class RateLimits: Sendable {
       var bucket = buckets[key] ?? Bucket(tokens: Double(limit.burst), filledAt: now)
       bucket.tokens = Self.tokens(in: bucket, limit, at: now)
       bucket.filledAt = now
-      let isAllowed = bucket.tokens >= 1
-      if isAllowed { bucket.tokens -= 1 }
+      let isAllowed = bucket.tokens >= Double(count)
+      if isAllowed { bucket.tokens -= Double(count) }
       buckets[key] = bucket
       return RateLimit.State(
         limit: limit, remaining: Int(bucket.tokens),
         reset: Int(((Double(limit.burst) - bucket.tokens) / limit.rate).rounded(.up)),
-        wait: isAllowed ? nil : max(1, Int(((1 - bucket.tokens) / limit.rate).rounded(.up))))
+        wait: isAllowed ? nil : max(1, Int(((Double(count) - bucket.tokens) / limit.rate).rounded(.up))))
     }
   }
 
@@ -86,13 +88,13 @@ final class RateLimits: Sendable {
 }
 
 extension RateLimits {
-  /// Counts a request of the caller, or of the client's address if there is no caller.
+  /// Counts requests of the caller, or of the client's address if there is no caller: all of them, or none.
   ///
   /// - Throws: `rate-limited`
-  func count(_ limit: RateLimit, in context: Context) throws {
-    if let caller = context.caller { return try count(limit, of: .user(caller.user), in: context) }
+  func count(_ limit: RateLimit, times: Int = 1, in context: Context) throws {
+    if let caller = context.caller { return try count(limit, times: times, of: .user(caller.user), in: context) }
     let address = context.address
-    try count(limit, of: .address(IPAddress(address)?.network ?? address), in: context)
+    try count(limit, times: times, of: .address(IPAddress(address)?.network ?? address), in: context)
   }
 
   /// Forgets a request of the caller that failed through no fault of theirs, and that they are asked to repeat.
@@ -100,8 +102,8 @@ extension RateLimits {
     if let caller = context.caller { giveBack(limit, to: .user(caller.user)) }
   }
 
-  func count(_ limit: RateLimit, of subject: Subject, in context: Context) throws {
-    guard let state = take(limit, of: subject) else { return }
+  func count(_ limit: RateLimit, times: Int = 1, of subject: Subject, in context: Context) throws {
+    guard let state = take(limit, count: times, of: subject) else { return }
     context.note(state)
     if let wait = state.wait { throw AppError.rateLimited(retryAfter: wait) }
   }

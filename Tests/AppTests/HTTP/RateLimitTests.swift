@@ -27,6 +27,19 @@ import Testing
     }
   }
 
+  @Test func `several requests count together or not at all, and wait for all that lack`() {
+    let limits = RateLimits(isOn: true)
+    let start = ContinuousClock.now
+    let subject = RateLimits.Subject.user(.new())
+    #expect(limits.take(.reads, count: 90, of: subject, at: start)?.remaining == 10)
+    // Twenty-five lack, and twenty come in a second.
+    let refused = limits.take(.reads, count: 35, of: subject, at: start)
+    #expect(refused?.remaining == 10 && refused?.wait == 2)
+    #expect(limits.take(.reads, count: 35, of: subject, at: start + .seconds(1))?.wait == 1)
+    let allowed = limits.take(.reads, count: 35, of: subject, at: start + .seconds(2))
+    #expect(allowed?.wait == nil && allowed?.remaining == 15)
+  }
+
   @Test func `the number of buckets is bounded`() {
     let limits = RateLimits(isOn: true)
     let start = ContinuousClock.now
