@@ -29,8 +29,9 @@ struct CopyUpdate: Sendable {
   /// The new items that a verdict may have besides the claimed ones; also the items of a verdict that count as one
   /// read.
   private static let usualLength = 500
-  /// In characters. The service joins no others.
+  /// In characters.
   private static let digestLength = 11
+  private static let digestCharacters = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   /// Failures after which an update gives up: responses that do not fit, responses without progress, and lists that
   /// change between two verdicts.
   private static let maximumFailures = 4
@@ -61,8 +62,9 @@ struct CopyUpdate: Sendable {
     held = Self.claimable(copy?.entries ?? [])
   }
 
+  /// The items with digests that the service understands. With any other, it would refuse the claim.
   private static func claimable(_ entries: [StoredCopy.Entry]) -> [StoredCopy.Entry] {
-    entries.filter { $0.digest.utf8.count == digestLength }
+    entries.filter { $0.digest.utf8.count == digestLength && $0.digest.utf8.allSatisfy(digestCharacters.contains) }
   }
 
   /// The app's copy, or what is left of it. The service leaves out the items in it.
@@ -175,6 +177,15 @@ struct CopyUpdate: Sendable {
   /// The service does not take the cursor, for example because another release has made it.
   mutating func cursorWasRefused() {
     if isContinuing { startAgain("The cursor was refused.") }
+  }
+
+  /// The service does not understand the claim.
+  ///
+  /// - Returns: false if there were no digests that could be the reason.
+  mutating func digestsWereRefused() -> Bool {
+    guard !held.isEmpty else { return false }
+    askAfresh("The digests were refused.")
+    return true
   }
 
   /// Takes a list that is right as far as it goes.

@@ -110,10 +110,14 @@ actor StoredCopies {
           updates[index].take(verdict, sentAt: sentAt)
         }
       }
-    } catch MusterError.refused(let problem)
-      where problem.type == .invalidFields && asking.contains(where: { updates[$0].isContinuing })
-    {
-      for index in asking { updates[index].cursorWasRefused() }
+    } catch MusterError.refused(let problem) where problem.type == .invalidFields && !asksForStamps {
+      if asking.contains(where: { updates[$0].isContinuing }) {
+        for index in asking { updates[index].cursorWasRefused() }
+      } else {
+        var asksAfresh = false
+        for index in asking where updates[index].digestsWereRefused() { asksAfresh = true }
+        guard asksAfresh else { throw MusterError.refused(problem) }
+      }
     }
     return true
   }

@@ -128,9 +128,11 @@ import Testing
     #expect(update.need == .nothing(.unknown))
   }
 
-  @Test func `digests of another length are not claimed, and their items come again`() throws {
+  @Test(arguments: ["short", "longer-than-11", "with/slash-", "with+plus--", "padding---="])
+  func `digests that the service does not understand are not claimed, and their items come again`(wrong: String) throws
+  {
     var copy = try copy(["a", "c"])
-    copy.entries.insert(try entry("b", "short"), at: 1)
+    copy.entries.insert(try entry("b", wrong), at: 1)
     var update = CopyUpdate(.events, from: copy)
     #expect(update.claim.held == [digest("a"), digest("c")])
     update.take(stale(held(0), new("b"), held(1)), sentAt: sentAt)

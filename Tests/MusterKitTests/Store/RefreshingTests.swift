@@ -144,6 +144,27 @@ import Testing
     }
   }
 
+  @Test func `when the service does not understand a claim, the lists come without digests`() async throws {
+    try await TestStore.run { test, server in
+      try server.set(.events, [ScriptedServer.event(1), ScriptedServer.event(2)])
+      try await test.store.refresh()
+      try server.set(.events, [ScriptedServer.event(2)])
+      server.fail { request in
+        request.body?["events"]?["held"]?.string?.isEmpty == false ? .status(422, .invalidFields) : .none
+      }
+      try await test.store.refresh()
+      #expect(test.store.events.items.map(\.title) == ["Event 2"] && test.store.events.isUpToDate)
+      #expect(server.received().count == 3)
+      // A refusal that the digests do not explain is an error.
+      server.fail { $0.isValidation ? .status(422, .invalidFields) : .none }
+      guard case .refused(let problem) = await failure(of: { try await test.store.refresh() }) else {
+        Issue.record("no error")
+        return
+      }
+      #expect(problem.type == .invalidFields)
+    }
+  }
+
   @Test func `lists that are longer than a verdict are read to their end`() async throws {
     try await TestStore.run { test, server in
       try server.set(.events, (1...250).map { ScriptedServer.event($0) })
