@@ -47,9 +47,11 @@ public struct Claim: Sendable, Hashable {
   /// The same without keys, for lists of any length: the digests of at most 2,000 items, in the order of the copy. The
   /// verdict then has ``Verdict/parts``.
   public var held: [String]?
-  /// The maximum number of items in the parts, up to 2,000; without a number, 500. Only with `held`.
+  /// The maximum number of items in the parts, up to 2,000; without a number, 500. The verdict has parts then, also
+  /// without `held`.
   public var limit: Int?
-  /// The `nextCursor` of the parts before, for a claim without a timestamp. Only with `held`.
+  /// The `nextCursor` of the parts before, for a claim without a timestamp. The verdict has parts then, also
+  /// without `held`.
   public var cursor: String?
 
   public init(
