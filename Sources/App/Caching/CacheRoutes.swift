@@ -92,7 +92,7 @@ struct CacheRoutes {
     let database = dependencies.database
     return try await withThrowingTaskGroup(of: (Int, Collection.Items).self) { group in
       for (index, verdict) in verdicts.enumerated() {
-        guard let collection = verdict.staleCollection else { continue }
+        guard let collection = verdict.staleCollection, verdict.stamp != nil else { continue }
         let page = include.page(for: verdict.claim)
         group.addTask { (index, try await collection.items(of: user, page: page, in: database)) }
       }
@@ -211,7 +211,7 @@ private struct Verdict {
   /// Nil if the server does not know it.
   let collection: Collection?
   let isFresh: Bool
-  /// Nil if the collection is unknown.
+  /// Nil if the collection is unknown, or has changed since the claim's cursor.
   var stamp: Timestamp?
   /// The contents that a verdict on a stale collection adds.
   var addition: Addition?
@@ -225,9 +225,12 @@ private struct Verdict {
   init(_ claim: CacheClaim, _ stamps: Stamps, now: Timestamp) {
     self.claim = claim
     collection = Collection.claimed(claim.name)
-    stamp = collection.flatMap { stamps[$0] }
+    let current = collection.flatMap { stamps[$0] }
     // An unknown collection is never fresh.
-    isFresh = stamp.map { claim.validator.isFresh(at: $0, now: now) } ?? false
+    isFresh = current.map { claim.validator.isFresh(at: $0, now: now) } ?? false
+    // If the list has changed since the claim's cursor, its items need not be read.
+    let hasChanged = claim.held?.page.cursor.map { $0.stamp != current } ?? false
+    stamp = hasChanged && !isFresh ? nil : current
   }
 
   /// The collection, if the server knows it and the phone's copy is stale.
