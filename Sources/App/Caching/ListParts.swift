@@ -84,7 +84,9 @@ struct ListParts: Sendable {
     /// Of those that the phone lacks.
     var new: Int
 
-    /// For all collections of a response together. A list has at most ``Delta/maximumLength`` of compared items.
+    /// For all collections of a response together. A list has at most ``Delta/maximumLength`` of compared items:
+    /// a change of one of 1,000 live events, which moves two lists, takes at most 3 requests if the items have up to
+    /// about 2 KB.
     static let maximum = Size(compared: 2 << 20, new: Delta.maximumChanged)
   }
 
