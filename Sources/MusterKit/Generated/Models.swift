@@ -406,7 +406,7 @@ public struct FoundUser: Codable, Sendable, Hashable, Identifiable {
 public struct Recommendation: Codable, Sendable, Hashable {
   /// The recommended user.
   public var user: Person
-  /// The number of friends in common.
+  /// The number of friends in common, among the caller's 200 newest friends and 200 friends of each.
   public var mutualFriendCount: Int
 
   public init(user: Person, mutualFriendCount: Int) {
