@@ -176,9 +176,11 @@ extension Outbox {
   /// Whether a later answer to the same event counts instead of this one, which has never left the phone. One whose
   /// number of plus-ones the later one keeps is sent.
   func isLeftOut(_ record: OutboxRecord) -> Bool {
-    guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write else { return false }
-    return records.contains { later in
-      guard later.id != record.id, later.state == .waiting, !unsaved.contains(later.id),
+    guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write,
+      let place = records.firstIndex(where: { $0.id == record.id })
+    else { return false }
+    return records[(place + 1)...].contains { later in
+      guard later.state == .waiting, !unsaved.contains(later.id),
         case .answer(_, event, let laterPlusOnes) = later.write
       else { return false }
       return plusOnes == nil || laterPlusOnes != nil
