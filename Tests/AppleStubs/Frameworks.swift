@@ -31,6 +31,7 @@ public struct UNAuthorizationOptions: OptionSet, Sendable {
   public static let alert = UNAuthorizationOptions(rawValue: 1), badge = UNAuthorizationOptions(rawValue: 2)
 }
 
+// Apple's class may be used from any thread. This declaration has no state that is ever used.
 public final class UNUserNotificationCenter: @unchecked Sendable {
   public static func current() -> UNUserNotificationCenter { stub() }
   public weak var delegate: (any UNUserNotificationCenterDelegate)?
@@ -158,6 +159,7 @@ public class BGAppRefreshTaskRequest {
   public var earliestBeginDate: Date?
 }
 
+// Apple's class may be used from any thread. This declaration has no state.
 public class BGTaskScheduler: @unchecked Sendable {
   public static let shared = BGTaskScheduler()
   public func submit(_ request: BGAppRefreshTaskRequest) throws {}

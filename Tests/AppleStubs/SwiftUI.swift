@@ -15,6 +15,7 @@ extension Never: View { public var body: Never { stub() } }
 public protocol Primitive: View where Body == Never {}
 extension Primitive { public var body: Never { stub() } }
 
+/// The body of all declarations: they are compiled, and never run.
 func stub() -> Never { fatalError("This is only a declaration.") }
 
 public struct EmptyView: Primitive { public init() {} }

@@ -21,7 +21,7 @@ struct Surroundings: Sendable, Hashable {
   var past: [Event] = []
   /// The guest lists.
   var guests: [Event.ID: [Guest]] = [:]
-  /// The events of which only the first guests are known.
+  /// The events whose lists of guests are known only in part.
   var cut: Set<Event.ID> = []
   /// The share links of events that the user hosts.
   var links: [Event.ID: [ShareLink]] = [:]

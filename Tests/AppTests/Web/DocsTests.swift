@@ -23,7 +23,7 @@ import Testing
         #expect(!page.body.contains(word), "\(word)")
       }
       #expect(!page.body.contains(/<[^>]*\s(style|on[a-z]+)=/))
-      #expect(page.body.utf8.count < 700_000)
+      #expect(page.body.utf8.count < 610_000)
     }
   }
 

@@ -181,6 +181,7 @@ func sentence(of userInfo: [AnyHashable: Any], format: (String) -> String?) -> S
         return format == key ? nil : format
       }
       content.body = text ?? content.userInfo["message"] as? String ?? content.body
+      // iOS hands both to this call alone, so only the task uses them from here on.
       nonisolated(unsafe) let (shown, deliver) = (content, contentHandler)
       Task {
         // The app shows the change immediately when it is opened.

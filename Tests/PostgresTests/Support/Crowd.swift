@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Calls that a database makes wait, and of which it rejects some.
+/// Calls that a database makes wait. It rejects some of them.
 struct Crowd {
   /// The results of those that were served.
   let served: [Int]
