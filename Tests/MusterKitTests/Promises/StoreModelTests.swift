@@ -15,14 +15,19 @@ import Testing
   /// A false claim names its seed. Set `MUSTER_STORE_SEED` to begin with it.
   private static let seed = environment["MUSTER_STORE_SEED"].flatMap { UInt64($0) } ?? 1
   private static let rounds = 12
+  /// A short run may not meet everything that is rare. It then plays on, up to this many times.
+  private static let extraPlays = 6
 
   @Test func `whenever a store claims to be up to date, it shows what the server sends`() async throws {
     // The tokens are refreshed again and again, on networks that break.
     try await MusterServer.run(["MUSTER_ACCESS_TOKEN_SECONDS": "3"]) { server in
       var tally = StoreWorld.Tally()
       var seed = Self.seed
-      while tally.claims < Self.claims, tally.falseClaims.isEmpty, tally.wrongWrites.isEmpty, tally.overwritten.isEmpty
+      var extra = 0
+      while tally.claims < Self.claims || !tally.missing.isEmpty && extra < Self.extraPlays, tally.falseClaims.isEmpty,
+        tally.wrongWrites.isEmpty, tally.overwritten.isEmpty
       {
+        if tally.claims >= Self.claims { extra += 1 }
         tally += try await play(server, seed: seed, rounds: Self.rounds)
         seed += 1
         if testsAreLong {
@@ -35,19 +40,9 @@ import Testing
       #expect(tally.falseClaims == [])
       #expect(tally.wrongWrites == [])
       #expect(tally.overwritten == [])
-      #expect(tally.replacements > 0)
       if testsAreLong { #expect(tally.refusals["superseded", default: 0] > 0) }
       // Much has happened, and most claims could be compared.
-      for kind in ["answer", "sendRequest", "createEvent", "editEvent", "editProfile", "endFriendship", "markRead"] {
-        #expect(tally.writes[kind, default: 0] > 0, "\(kind)")
-      }
-      for fault in ["loseRequest", "loseResponse", "cutResponse", "cutRequest", "delay"] {
-        #expect(tally.faults[fault, default: 0] > 0, "\(fault)")
-      }
-      #expect(tally.failedRefreshes > 0 && tally.relaunches > 0 && tally.outages > 0 && tally.crashes > 0)
-      #expect(tally.clockJumps > 0 && tally.weekends > 0 && tally.fullDisks > 0 && tally.writesWithoutRoom > 0)
-      #expect(tally.brokenFiles > 0 && tally.refusals["damaged", default: 0] > 0)
-      #expect(!tally.refusals.isEmpty)
+      #expect(tally.missing == [])
       #expect(tally.undecided < tally.claims / 4, "\(tally.undecided) of \(tally.claims)")
       print("\(tally)")
     }

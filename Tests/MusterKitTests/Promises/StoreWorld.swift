@@ -40,6 +40,20 @@ import Testing
     var writesWithoutRoom = 0
     var brokenFiles = 0
 
+    /// The kinds of acts and troubles without which a run says little, and which it has not met.
+    var missing: [String] {
+      let kinds = ["answer", "sendRequest", "createEvent", "editEvent", "editProfile", "endFriendship", "markRead"]
+      let troubles = ["loseRequest", "loseResponse", "cutResponse", "cutRequest", "delay"]
+      let counts =
+        kinds.map { ($0, writes[$0, default: 0]) } + troubles.map { ($0, faults[$0, default: 0]) } + [
+          ("failed refreshes", failedRefreshes), ("relaunches", relaunches), ("outages", outages), ("crashes", crashes),
+          ("clock jumps", clockJumps), ("weekends", weekends), ("full disks", fullDisks),
+          ("writes without room", writesWithoutRoom), ("broken files", brokenFiles),
+          ("damaged writes", refusals["damaged", default: 0]), ("replacements", replacements),
+        ]
+      return counts.filter { $0.1 == 0 }.map(\.0)
+    }
+
     static func += (sum: inout Tally, more: Tally) {
       sum.claims += more.claims
       sum.undecided += more.undecided
