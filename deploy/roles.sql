@@ -14,10 +14,12 @@ WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
 \gexec
 ALTER ROLE muster_owner LOGIN PASSWORD :'owner_password';
 ALTER ROLE muster LOGIN PASSWORD :'service_password';
--- The limits that Muster sets for its sessions. Behind PgBouncer, which shares sessions, they are the role's.
+-- The settings that Muster gives its sessions. Behind PgBouncer, which shares sessions, they are the role's.
 ALTER ROLE muster SET statement_timeout = '10s';
 ALTER ROLE muster SET lock_timeout = '5s';
 ALTER ROLE muster SET idle_in_transaction_session_timeout = '30s';
+ALTER ROLE muster SET max_parallel_workers_per_gather = 0;
+ALTER ROLE muster SET jit = off;
 SELECT 'CREATE DATABASE muster OWNER muster_owner'
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
 \gexec

@@ -84,7 +84,9 @@ extension Database.Configuration {
   private func session(_ purpose: Connecting.Purpose) -> [(name: String, value: String)] {
     let limit = purpose == .slow ? slowStatementTimeout : statementTimeout
     return [
-      ("timezone", "UTC"), ("jit", "off"), ("default_transaction_isolation", "read committed"),
+      ("timezone", "UTC"), ("default_transaction_isolation", "read committed"),
+      // Starting parallel workers, or compiling a plan, takes longer than almost every statement.
+      ("max_parallel_workers_per_gather", "0"), ("jit", "off"),
       ("statement_timeout", String(limit.wholeMilliseconds)),
       ("lock_timeout", String(min(lockTimeout, limit / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),

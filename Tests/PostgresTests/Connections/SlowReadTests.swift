@@ -16,6 +16,27 @@ struct SlowReadTests {
     }
   }
 
+  @Test func `no read waits for parallel workers to start`() async throws {
+    try await withDatabase(
+      "CREATE TABLE notes (n int)",
+      configure: {
+        // With these costs, PostgreSQL plans workers for every table.
+        $0.url += "&options=-c%20parallel_setup_cost%3D0%20-c%20parallel_tuple_cost%3D0"
+        $0.url += "%20-c%20min_parallel_table_scan_size%3D0"
+      }
+    ) { database, _ in
+      let cost: String? = try await database.value("SHOW parallel_setup_cost")
+      #expect(cost == "0")
+      for plan in [
+        try await database.rows("EXPLAIN SELECT n FROM notes"),
+        try await database.slow.rows("EXPLAIN SELECT n FROM notes"),
+      ] {
+        let lines: [String] = try plan.map { try $0[0] }
+        #expect(!lines.isEmpty && !lines.contains { $0.contains("Gather") }, "\(lines)")
+      }
+    }
+  }
+
   @Test func `slow reads take no connection of others, and their body may write`() async throws {
     try await withDatabase(
       "CREATE TABLE notes (n int)",
