@@ -56,11 +56,11 @@ extension FoundUser {
   /// The ids of some users whose names the index finds. Those whom only friends of friends find take no place of others.
   private static func candidates(_ names: SQL, for reader: User.ID, atMost limit: SQL) -> SQL {
     func some(_ audience: SQL) -> SQL {
-      // The condition on `no-one` is that of the index.
+      // Each audience has an index of its own.
       """
       (
         SELECT u.id FROM users AS u
-        WHERE name_keys(u.search_name) \(names) AND u.findable_by <> 'no-one' AND u.findable_by = \(audience)
+        WHERE name_keys(u.search_name) \(names) AND u.findable_by = \(audience)
           AND u.id <> \(reader) AND \(User.visible("u.id", to: reader))
         LIMIT (SELECT \(limit))
       )

@@ -324,6 +324,9 @@ extension Phone {
         for scan in plan.matches(of: /Bitmap Heap Scan on users .*actual time=\S+ rows=(\d+) loops/) {
           #expect(Int(scan.1) ?? 0 <= FoundUser.maximumCompared, "\(plan)")
         }
+        for filter in plan.matches(of: /Rows Removed by Filter: (\d+)/) {
+          #expect(Int(filter.1) ?? 0 <= 2 * FoundUser.maximumCompared, "\(plan)")
+        }
         buffers.append(PlanLog.Cost(of: [plan]).buffers)
       }
       #expect(Double(buffers[1]) <= 1.2 * Double(buffers[0]), "\(buffers)")
