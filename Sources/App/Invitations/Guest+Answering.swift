@@ -38,14 +38,14 @@ extension Guest {
   /// A visitor's answer then stays, although no one has confirmed the address.
   ///
   /// - Parameter tags: of copies of the event with its guests. A guest who has asked after the newest of them is another
-  ///   one to the host: someone has turned them away since.
+  ///   one to the host: someone has turned them away since, or they want to bring more people.
   /// - Throws: ``AppError/guestNotFound``; ``AppError/lostUpdate``; ``AppError/eventArchived`` once the event has ended;
   ///   ``AppError/noRoom`` if the party has become larger than the event.
   static func approve(
     _ guest: ID, at event: Event.ID, seenIn tags: EntityTags? = nil, by host: User.ID, in change: Change
   ) async throws {
-    let (found, person, since) = try await LockedGuest.find(guest, at: event, seenBy: host, in: change)
-    if let tags, found.party.status == .pending, Event.newestStamp(in: tags).map({ since <= $0 }) != true {
+    let (found, person, askedAt) = try await LockedGuest.find(guest, at: event, seenBy: host, in: change)
+    if let tags, found.party.status == .pending, Event.newestStamp(in: tags).map({ askedAt <= $0 }) != true {
       throw AppError.lostUpdate
     }
     try found.approve(by: person, in: change)
@@ -76,21 +76,21 @@ struct LockedGuest {
     }
   }
 
-  /// The same for a guest whom a host sees.
+  /// The same for a guest whom a host sees, with the time at which the guest has joined or answered last.
   static func find(
     _ guest: Guest.ID, at event: Event.ID, seenBy host: User.ID, in change: Change
-  ) async throws -> (LockedGuest, host: Person, since: Timestamp) {
+  ) async throws -> (LockedGuest, host: Person, askedAt: Timestamp) {
     _ = try await Event.lock(event, by: host, in: change)
     let row = try await change.first(
       """
-      SELECT user_id IS NULL AS is_visitor, since, \(Person.columns("u"))
+      SELECT user_id IS NULL AS is_visitor, greatest(since, answered_at) AS asked_at, \(Person.columns("u"))
       FROM event_guests AS g
       JOIN users AS u ON u.id = \(host)
       WHERE g.event_id = \(event) AND g.id = \(guest) AND \(Guest.isShown(to: host))
       """)
     guard let row else { throw AppError.guestNotFound }
     let kind: Guest.Kind = try row["is_visitor"] ? .visitor : .invitee
-    return (try await find(guest, as: kind, at: event, in: change), try Person(row: row), try row["since"])
+    return (try await find(guest, as: kind, at: event, in: change), try Person(row: row), try row["asked_at"])
   }
 
   private static func invitee(_ guest: Guest.ID, at event: Event.ID, in change: Change) async throws -> LockedGuest {

@@ -124,6 +124,9 @@ extension Write {
     }
   }
 
+  /// The basis of later writes after one whose response has no object.
+  var ownResult: Basis? { if case .removePicture = self { .members(members, of: nil) } else { nil } }
+
   /// The members that a write sets, as JSON.
   fileprivate var members: [String: JSONValue] {
     let json =

@@ -73,15 +73,18 @@ extension Outbox {
   ///
   /// - Parameters:
   ///   - basis: what the user saw.
+  ///   - request: the number of the request whose response had it.
   ///   - replaced: the refused write that the user sends again.
   ///   - shown: called as soon as the write is in the line.
   /// - Throws: ``StoreError``. The write is then gone, and the refusal is back.
   func add(
-    _ write: Write, basedOn basis: Basis?, at time: Date, replacing replaced: OutboxRecord.ID?, shown: () -> Void
+    _ write: Write, basedOn basis: Basis?, seenIn request: Int?, at time: Date, replacing replaced: OutboxRecord.ID?,
+    shown: () -> Void
   ) async throws -> PendingWrite {
     let place = (records.last?.sequence ?? 0) + 1
     let record = OutboxRecord(
-      id: UUID(), sequence: place, write: write, basis: basis, key: .random(), createdAt: time, replaces: replaced)
+      id: UUID(), sequence: place, write: write, basis: basis, seenIn: request, key: .random(), createdAt: time,
+      replaces: replaced)
     records.append(record)
     if let replaced { sentAgain[replaced] = PendingWrite(record) }
     unsaved.insert(record.id)
@@ -132,10 +135,32 @@ extension Outbox {
   ///
   /// - Parameter state: the object with the write, on which later ones are based, unless it has what others have made.
   func complete(_ record: OutboxRecord, with state: NewerState?) async {
+    let number = await files.nextNumber()
     await move(record) { record in
+      (record.state, record.carriedOut) = (.sent, number)
       let isKnown = state.map { record.write.hasMade($0, onTopOf: record.basis) } ?? true
-      (record.state, record.basis) = (.sent, isKnown ? state.flatMap(Basis.init) : record.basis)
+      if isKnown { record.basis = state.flatMap(Basis.init) ?? record.write.ownResult }
     }
+  }
+
+  /// Leaves an answer out that has never left the phone, if a later one to the same event counts instead. That one takes
+  /// over the plus-ones, unless it names some.
+  ///
+  /// - Returns: whether it is left out.
+  /// - Throws: ``StoreError``
+  func leaveOut(_ record: OutboxRecord) async throws -> Bool {
+    guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write,
+      let place = records.firstIndex(where: { $0.id == record.id }),
+      var later = records[(place + 1)...].first(where: { $0.state == .waiting && $0.write.target == .answer(event) }),
+      !unsaved.contains(later.id)
+    else { return false }
+    if case .answer(let answer, _, nil) = later.write, let plusOnes {
+      later.write = .answer(answer, to: event, plusOnes: plusOnes)
+      try await files.replace(later)
+      change(later.id) { $0.write = later.write }
+    }
+    await move(record) { ($0.state, $0.basis) = (.sent, nil) }
+    return true
   }
 
   func refuse(_ record: OutboxRecord, _ reason: RefusedWrite.Reason) async {
@@ -155,9 +180,17 @@ extension Outbox {
   /// - Parameter basis: what the copies have.
   func basis(_ basis: Basis?, of write: Write) -> Basis? { self.basis(basis, of: write, after: unsettled) }
 
-  /// The basis of a waiting write after those of the same object that were carried out.
-  func basis(of record: OutboxRecord) -> Basis? {
-    basis(record.basis, of: record.write, after: records.prefix { $0.id != record.id }.filter { $0.state == .sent })
+  /// The basis of a waiting write after those of the same object that were carried out. Another process may have sent and
+  /// settled some of them, while this one has shown what was before.
+  func basis(of record: OutboxRecord) async -> Basis? {
+    var settled: [OutboxRecord] = []
+    if let number = record.seenIn { settled = await files.settled(after: number) }
+    let known = Set(settled.map(\.id))
+    let sent = records.prefix { $0.id != record.id }.filter { $0.state == .sent && !known.contains($0.id) }
+    let earlier = (settled + sent).sorted {
+      ($0.carriedOut ?? .max, $0.sequence) < ($1.carriedOut ?? .max, $1.sequence)
+    }
+    return basis(record.basis, of: record.write, after: earlier)
   }
 
   private func basis(_ basis: Basis?, of write: Write, after earlier: [OutboxRecord]) -> Basis? {
@@ -171,20 +204,6 @@ extension Outbox {
   func isNeeded(_ record: OutboxRecord) -> Bool {
     guard let target = record.write.target else { return false }
     return records.contains { $0.state == .waiting && $0.write.target == target }
-  }
-
-  /// Whether a later answer to the same event counts instead of this one, which has never left the phone. One whose
-  /// number of plus-ones the later one keeps is sent.
-  func isLeftOut(_ record: OutboxRecord) -> Bool {
-    guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write,
-      let place = records.firstIndex(where: { $0.id == record.id })
-    else { return false }
-    return records[(place + 1)...].contains { later in
-      guard later.state == .waiting, !unsaved.contains(later.id),
-        case .answer(_, event, let laterPlusOnes) = later.write
-      else { return false }
-      return plusOnes == nil || laterPlusOnes != nil
-    }
   }
 
   /// Writes a record's file. If the disk is full, ``reload()`` writes it later. If the app ends before that, the write
@@ -247,11 +266,13 @@ extension Outbox {
   }
 
   func eraseSettled(_ settled: [OutboxRecord]) async {
-    for record in settled { try? await files.erase(record) }
+    for record in settled { try? await files.settle(record) }
   }
 
-  /// Whether the event or request that a write names was refused. A write that creates one names only itself.
+  /// Whether the event or request that a write names was refused. A write that creates one names only itself, and one
+  /// that cancels a request has what it wants.
   func lacksSubject(_ record: OutboxRecord) -> Bool {
+    if case .cancelRequest = record.write { return false }
     guard record.write.createdID == nil, let subject = record.write.subject else { return false }
     // A write that is sent again creates the same id as the refused one.
     let makers = records.filter { $0.write.createdID == subject }
@@ -323,29 +344,22 @@ extension Outbox {
     // A file that cannot be read now says nothing new.
     guard let stored = await files.content(of: record) else { return await files.exists(record) ? record : nil }
     guard stored.state == .waiting else { return nil }
-    change(record.id) { ($0.attemptedAt, $0.key, $0.basis) = (stored.attemptedAt, stored.key, stored.basis) }
+    change(record.id) { $0 = stored }
     return records.first { $0.id == record.id }
   }
 
   /// A record after other processes have worked on its file; nil if nothing is left of it.
   private static func next(_ record: OutboxRecord, stored: OutboxRecord?) -> OutboxRecord? {
-    guard case .waiting = record.state else {
-      guard case .sent = record.state else { return stored }
-      // The other process has seen the effect in its lists, and what its user has written since is based on these. This
-      // one has not.
+    switch record.state {
+    case .refused: return stored
+    case .waiting where stored != nil: return stored
+    // The other process has seen the effect in its lists, or the refusal. This one's lists may not show it yet.
+    case .waiting, .sent:
       var new = record
+      new.state = .sent
+      // Settled writes are read when a later one needs them.
       if stored == nil { new.basis = nil }
       return new
     }
-    var new = record
-    if let stored { (new.attemptedAt, new.key, new.basis) = (stored.attemptedAt, stored.key, stored.basis) }
-    switch stored?.state {
-    case .waiting: break
-    case .sent: new.state = .sent
-    case .refused(let reason): new.state = .refused(reason)
-    // Sent and seen, or refused and dismissed.
-    case nil: (new.state, new.basis) = (.sent, nil)
-    }
-    return new
   }
 }

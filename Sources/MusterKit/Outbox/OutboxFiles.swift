@@ -3,13 +3,18 @@ import Foundation
 /// The files of the outbox: one for each write, named by its place in the order. Several processes may share them.
 struct OutboxFiles: Sendable {
   static let subfolder = "outbox"
+  /// Of the last writes that are settled. Another process may still show what was before them, and base a write on that.
+  private static let settledFolder = "settled"
+  private static let maximumSettled = 100
   private static let digits = 12
 
   let folder: StoreFolder
+  private let requests: RequestCounter
 
-  init(_ folder: StoreFolder) throws {
+  init(_ folder: StoreFolder, numbering requests: RequestCounter) throws {
     self.folder = folder
-    try folder.makeSubfolder(Self.subfolder)
+    self.requests = requests
+    for name in [Self.subfolder, Self.settledFolder] { try folder.makeSubfolder(name) }
   }
 
   struct Contents: Sendable {
@@ -93,10 +98,31 @@ struct OutboxFiles: Sendable {
   /// Writes a record. It is in its file when this returns.
   func replace(_ record: OutboxRecord) async throws { try write(record) }
 
-  /// Erases a record that the lists prove, and its picture.
-  func erase(_ record: OutboxRecord) async throws {
-    try folder.remove(path(of: record))
+  /// The number of a request that is carried out now.
+  func nextNumber() async -> Int { requests.next() }
+
+  /// Removes a record that the lists prove from the line, and erases its picture. Its file is put aside if later writes
+  /// of the same object may be based on it.
+  func settle(_ record: OutboxRecord) async throws {
+    if let number = record.carriedOut, record.basis != nil, record.write.target != nil {
+      try folder.move(path(of: record), to: "\(Self.settledFolder)/\(Self.name(number, record.id))")
+      let names = try folder.names(in: Self.settledFolder).sorted()
+      for name in names.dropLast(Self.maximumSettled) { try folder.remove("\(Self.settledFolder)/\(name)") }
+    } else {
+      try folder.remove(path(of: record))
+    }
     if let picture = record.write.picture { try await erase(picture) }
+  }
+
+  /// The writes that were carried out after a request, and are settled, in order.
+  func settled(after number: Int) async -> [OutboxRecord] {
+    let names = (try? folder.names(in: Self.settledFolder)) ?? []
+    return names.sorted().compactMap { name in
+      guard let carriedOut = Int(name.prefix(Self.digits)), carriedOut > number, let id = Self.id(in: name),
+        case .record(let record)? = file("\(Self.settledFolder)/\(name)", id: id), record.state == .sent
+      else { return nil }
+      return record
+    }
   }
 
   /// Erases a record, at whatever place it is.
@@ -126,8 +152,11 @@ struct OutboxFiles: Sendable {
   }
 
   private func path(of record: OutboxRecord) -> String {
-    let number = String(record.sequence)
-    let padding = String(repeating: "0", count: max(0, Self.digits - number.count))
-    return "\(Self.subfolder)/\(padding)\(number)-\(record.id.wire).json"
+    "\(Self.subfolder)/\(Self.name(record.sequence, record.id))"
+  }
+
+  private static func name(_ number: Int, _ id: OutboxRecord.ID) -> String {
+    let number = String(number)
+    return "\(String(repeating: "0", count: max(0, digits - number.count)))\(number)-\(id.wire).json"
   }
 }

@@ -19,10 +19,15 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   let id: UUID
   /// Writes are sent in this order.
   var sequence: Int
-  let write: Write
+  /// An answer takes over the plus-ones of an earlier one that is left out for it.
+  var write: Write
   /// The state that the user saw; once the write is carried out, the state in the response. Nil for writes that need
   /// none, and if the lists did not have it.
   var basis: Basis?
+  /// The number of the request whose response had what the user saw; nil if that is not known. See ``RequestCounter``.
+  var seenIn: Int?
+  /// The number of a request after which it was carried out.
+  var carriedOut: Int?
   /// The same for each attempt, so that the write happens once.
   var key: IdempotencyKey
   let createdAt: Date

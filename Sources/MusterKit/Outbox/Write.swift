@@ -10,7 +10,7 @@ public enum Write: Codable, Sendable, Hashable {
   case acceptRequest(FriendRequest.ID)
   /// Declines a friend request. The sender is not notified.
   case declineRequest(FriendRequest.ID)
-  /// Cancels a friend request of the user's own.
+  /// Cancels a friend request of the user's own. If there is none with this id, it is done.
   case cancelRequest(FriendRequest.ID)
   /// Asks a user to be friends, with a request of this id. If the two have asked each other, they become friends. If the
   /// user has asked already, that request counts instead, with its own id.
@@ -173,7 +173,7 @@ extension Write {
       return .answer(answered.myStatus, plusOnes: answered.myPlusOnes)
     case .acceptRequest(let id): try await client.friends.requests.accept(id, key: key)
     case .declineRequest(let id): try await client.friends.requests.decline(id, key: key)
-    case .cancelRequest(let id): try await client.friends.requests.cancel(id, key: key)
+    case .cancelRequest(let id): try await Self.cancel(id, with: client, key: key)
     case .sendRequest(let person, let id): try await client.friends.requests.send(to: person.id, id: id, key: key)
     case .endFriendship(let user): try await client.friends.end(with: user, key: key)
     case .block(let person): try await client.blocks.block(person.id, key: key)
@@ -205,10 +205,7 @@ extension Write {
       return .profile(
         try await client.me.setPicture(
           picture.bytes(), contentType: picture.contentType, ifStamp: basis?.stamp, key: key))
-    case .removePicture:
-      try await client.me.removePicture(ifStamp: basis?.stamp, key: key)
-      // The response has no profile.
-      return .profile(try await client.me.get())
+    case .removePicture: try await client.me.removePicture(ifStamp: basis?.stamp, key: key)
     case .editProfile(let edit): return .profile(try await client.me.edit(edit, ifStamp: basis?.stamp, key: key))
     case .setPreferences(let preferences):
       return .preferences(
@@ -217,5 +214,17 @@ extension Write {
       try await client.reports.report(subject, reason: reason, text: text, id: id, key: key)
     }
     return nil
+  }
+
+  /// Cancels a request, unless there is nothing to cancel: it was declined, or has never come to be, because another
+  /// device had asked the same user before.
+  private static func cancel(_ id: FriendRequest.ID, with client: MusterClient, key: IdempotencyKey) async throws {
+    do {
+      try await client.friends.requests.cancel(id, key: key)
+    } catch MusterError.refused(let problem) where problem.type == .friendRequestNotFound {
+      return
+    } catch MusterError.refused(let problem) where problem.type == .friendRequestClosed {
+      guard try await client.friends.requests.get(id).status == .declined else { throw MusterError.refused(problem) }
+    }
   }
 }

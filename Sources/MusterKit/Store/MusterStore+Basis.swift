@@ -12,7 +12,7 @@ extension MusterStore {
     switch write.target {
     case .answer(let id), .event(let id):
       // The user's own event may be pending: then it is as they have made it.
-      return (receivedEvent(id) ?? events.items.first { $0.id == id }).map(NewerState.event)
+      return (receivedEvent(id)?.event ?? events.items.first { $0.id == id }).map(NewerState.event)
     case .profile:
       guard var user = base.profile else { return nil }
       user.timestamp = statuses[.profile]?.stamp
@@ -22,6 +22,18 @@ extension MusterStore {
       preferences.timestamp = statuses[.notificationPreferences]?.stamp
       return .preferences(preferences)
     case .answerOf, nil: return nil
+    }
+  }
+
+  /// The number of the request whose response has the object whose values a write sets, as the user sees it. A response
+  /// that came later may have a newer one.
+  func requestSeen(for write: Write) -> Int? {
+    switch write.target {
+    case .answer(let id), .event(let id): receivedEvent(id)?.request ?? statuses[.events]?.provedBy
+    case .answerOf(_, let id): openedEvents.find(id)?.provedBy
+    case .profile: statuses[.profile]?.provedBy
+    case .preferences: statuses[.notificationPreferences]?.provedBy
+    case nil: nil
     }
   }
 }

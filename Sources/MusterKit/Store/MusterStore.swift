@@ -99,7 +99,7 @@ public final class MusterStore {
     copies = StoredCopies(client: client, folder: folder, requests: requests, now: timing.now)
     silence = Silence(patience: timing.requestSilence, limit: timing.silence)
     openedCopies = try OpenedCopies(client: client, folder: folder, requests: requests, now: timing.now)
-    outbox = Outbox(try OutboxFiles(folder))
+    outbox = Outbox(try OutboxFiles(folder, numbering: requests))
     publish()
     loading = Task { [copies, weak self] in
       let stored = await copies.load()
@@ -144,8 +144,11 @@ public final class MusterStore {
     // The user has seen the newer state, and wants this instead.
     let seen = refusal?.newerState.flatMap { Basis(of: write, $0) }
     let basis = seen ?? outbox.basis(receivedBasis(of: write), of: write)
+    let request = seen == nil ? requestSeen(for: write) : nil
     do {
-      let pending = try await outbox.add(write, basedOn: basis, at: timing.now(), replacing: replaced) { publish() }
+      let pending = try await outbox.add(
+        write, basedOn: basis, seenIn: request, at: timing.now(), replacing: replaced
+      ) { publish() }
       poke()
       return pending
     } catch {
@@ -450,15 +453,14 @@ extension MusterStore {
     }
     try await outbox.eraseReplaced(by: record)
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
-    if outbox.isLeftOut(record) {
-      await outbox.complete(record, with: nil)
+    if try await outbox.leaveOut(record) {
       noteMoved(record)
       return publish()
     }
     let serviceTime = client.cache.caller.sender.serviceClock.now
     if record.needsKey, record.isKeyForgotten(at: serviceTime) { return await refuse(record, .unknown) }
     // Once a request may have left the phone, its repeat says the same: the key stands for these words.
-    if record.attemptedAt == nil, let basis = outbox.basis(of: record), basis != record.basis {
+    if record.attemptedAt == nil, let basis = await outbox.basis(of: record), basis != record.basis {
       try await outbox.changeBasis(of: record, to: basis)
       record.basis = basis
     }
@@ -514,7 +516,7 @@ extension MusterStore {
     case (_, .superseded):
       guard let current = problem.current else { return .refused(problem) }
       return .superseded(by: .answer(current.status, plusOnes: current.plusOnes))
-    case (_, .rateLimited), (_, .requestRunning), (503, _), (408, _), (401, _): return nil
+    case (_, .rateLimited), (_, .requestRunning), (_, .uploadInProgress), (503, _), (408, _), (401, _): return nil
     // The same, and another key might make it happen twice.
     case (_, .idempotencyKeyReused): return .unknown
     case (500..., _):

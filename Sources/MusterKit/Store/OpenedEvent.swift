@@ -44,6 +44,8 @@ public final class OpenedEvent {
 
   /// That of the copy.
   var eTag: String? { copy?.eTag }
+  /// The number of the request that proved the copy right.
+  var provedBy: Int? { copy?.provedBy }
 
   fileprivate func show(_ new: Event?, hasPendingWrites isPending: Bool) {
     if event != new { event = new }
@@ -114,18 +116,24 @@ extension MusterStore {
     }
   }
 
-  /// An event as the service sent it last: the newer of the list's and the copy, with the copy's guests.
-  func receivedEvent(_ id: Event.ID) -> Event? {
-    let listed = base.events?.first { $0.id == id } ?? base.invitations?.first { $0.event.id == id }?.event
+  /// An event as the service sent it last: the newer of the list's and the copy, with the copy's guests. The number is
+  /// that of the request that proved it right.
+  func receivedEvent(_ id: Event.ID) -> (event: Event, request: Int)? {
+    let listed = listedEvent(id)
     guard let copy = openedEvents.find(id)?.copy else { return listed }
-    guard var event = listed, isNewer(event, than: copy) else { return copy.event }
-    (event.guests, event.participants) = (copy.event.guests, copy.event.participants)
-    return event
+    guard var received = listed, isNewer(received.event, than: copy) else { return (copy.event, copy.provedBy) }
+    (received.event.guests, received.event.participants) = (copy.event.guests, copy.event.participants)
+    return received
+  }
+
+  private func listedEvent(_ id: Event.ID) -> (event: Event, request: Int)? {
+    if let event = base.events?.first(where: { $0.id == id }) { return (event, statuses[.events]?.provedBy ?? 0) }
+    return base.invitations?.first { $0.event.id == id }.map { ($0.event, statuses[.invitations]?.provedBy ?? 0) }
   }
 
   /// An event after the pending writes.
   private func shown(_ opened: OpenedEvent) -> Event? {
-    let received = receivedEvent(opened.id)
+    let received = receivedEvent(opened.id)?.event
     var lists = base
     lists.events = received.map { [$0] } ?? base.events.map { _ in [] }
     lists.invitations = base.invitations?.filter { $0.event.id == opened.id }

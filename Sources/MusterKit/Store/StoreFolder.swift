@@ -138,6 +138,15 @@ final class StoreFolder: Sendable {
     }
   }
 
+  /// Moves a file, if it exists, in the place of another one.
+  func move(_ name: String, to newName: String) throws {
+    Self.checkThread()
+    try isErased.withLock { isErased in
+      guard !isErased, rename(file(name).path, file(newName).path) != 0, errno != ENOENT else { return }
+      throw StoreError.disk(Self.reason(file(name)))
+    }
+  }
+
   func makeSubfolder(_ name: String) throws { try Self.create(file(name)) }
 
   func file(_ name: String) -> URL { url.appendingPathComponent(name) }

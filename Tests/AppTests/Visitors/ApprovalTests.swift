@@ -158,6 +158,36 @@ import Testing
     }
   }
 
+  @Test func `an approval is not for a visitor who brings more people than the host has seen`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      let event = try await ana.createEvent()["id"].string ?? ""
+      let link = try await ana.createLink(to: event, #"{"kind": "answer", "approval": true, "maxPlusOnes": 5}"#)
+      let visit = try await app.visit(link.token, plusOnes: 1)
+      func tag() async throws -> String {
+        let response = try await ana.send("GET", "events/\(event)?include=guests")
+        return try #require(response.header("ETag"))
+      }
+      func approve(seenIn tag: String) async throws -> APIResponse {
+        try await ana.send("POST", "events/\(event)/invitations/\(visit.id)/approve", headers: [("If-Match", tag)])
+      }
+      for (answer, plusOnes) in [("going", 5), ("maybe", 5)] {
+        let seen = try await tag()
+        try await visit.answer(answer, plusOnes: plusOnes)
+        #expect(try await approve(seenIn: seen).problem == "lost-update")
+        #expect(try await visit.state == "pending \(plusOnes)")
+      }
+      let seen = try await tag()
+      // The same again is no news, nor is a name.
+      try await visit.answer("maybe", plusOnes: 5)
+      #expect(try await approve(seenIn: seen).status == 200)
+      #expect(try await visit.state == "maybe 5")
+      // A repeated request.
+      #expect(try await approve(seenIn: seen).status == 200)
+      try await app.takeNotifications()
+    }
+  }
+
   @Test func `no guest is approved after the end of the event, although it is live for another day`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = (try await app.signUp("ana"), try await app.signUp("ben"))

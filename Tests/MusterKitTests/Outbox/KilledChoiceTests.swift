@@ -54,7 +54,8 @@ import Testing
 
   /// Leaves refusals in a folder, as a store does.
   private func refuse(of user: User.ID, in folder: URL) async throws {
-    let files = try OutboxFiles(StoreFolder(in: folder, user: user))
+    let folder = try StoreFolder(in: folder, user: user)
+    let files = try OutboxFiles(folder, numbering: RequestCounter(in: folder))
     for number in 1...Self.refusals {
       let record = OutboxRecord(
         id: UUID(), sequence: number, write: .createEvent(.planned(Self.title(number))), key: .random(),

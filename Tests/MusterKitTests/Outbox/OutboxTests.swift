@@ -83,14 +83,17 @@ import Testing
   @Test func `a refused write is undone, and its reason stays until it is dismissed`() async throws {
     try await run { test, server in
       server.fail { $0.isWrite ? .status(409, .eventCancelled) : .none }
-      try await test.store.perform(.answer(.going, to: event.id, plusOnes: 0))
-      try await test.store.perform(.answer(.maybe, to: event.id))
+      let writes: [Write] = [
+        .answer(.going, to: event.id, plusOnes: 0), .editProfile(ProfileEdit(displayName: "Ana D.")),
+      ]
+      for write in writes { try await test.store.perform(write) }
       try await test.store.refresh()
       #expect(test.store.events.items.map(\.myStatus) == [.invited] && test.store.events.isUpToDate)
+      #expect(test.store.profile.value?.displayName == "Ana")
       #expect(test.store.outbox.pending.isEmpty)
       try await test.relaunch()
       let refusals = test.store.outbox.refusals
-      #expect(refusals.map(\.write) == [.answer(.going, to: event.id, plusOnes: 0), .answer(.maybe, to: event.id)])
+      #expect(refusals.map(\.write) == writes)
       guard case .refused(let problem) = refusals.first?.reason else {
         Issue.record("\(refusals)")
         return

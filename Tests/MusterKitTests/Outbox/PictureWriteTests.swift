@@ -130,6 +130,35 @@ import Testing
     }
   }
 
+  @Test func `a picture that is set elsewhere right after a removal stays, and the user is asked`() async throws {
+    try await TestStore.run { test, server in
+      func user(_ picture: Int) -> User {
+        var user = User(
+          id: ScriptedServer.ana.id, username: "ana", displayName: "Ana", createdAt: ScriptedServer.noon)
+        user.pictureUrl = URL(string: "http://muster.test/pictures/\(picture)")
+        return user
+      }
+      try server.set(.profile, [user(1)])
+      try await test.store.refresh()
+      try await test.store.perform(.removePicture)
+      try await test.store.perform(.setPicture(Self.picture(1)))
+      let elsewhere = user(2)
+      server.state.withLock { state in
+        state.after = { [server] request in
+          if request.method == "DELETE" { try? server.set(.profile, [elsewhere]) }
+        }
+      }
+      try await test.store.refresh()
+      #expect(test.store.profile.value?.pictureUrl == elsewhere.pictureUrl)
+      guard case .profile(let newer)? = test.store.outbox.refusals.first?.newerState else {
+        Issue.record("\(test.store.outbox.refusals)")
+        return
+      }
+      #expect(newer.pictureUrl == elsewhere.pictureUrl && test.store.outbox.refusals.count == 1)
+      #expect(server.received(\.isWrite).map(\.method) == ["DELETE"])
+    }
+  }
+
   @Test func `other changes of the profile are no reason to ask`() async throws {
     try await run { scene in
       let phone = scene.phone
@@ -139,6 +168,19 @@ import Testing
       try await phone.catchUp()
       #expect(phone.store.outbox.refusals.isEmpty && phone.store.profile.value?.bio == "Elsewhere.")
       #expect(try await scene.current() != nil)
+    }
+  }
+
+  @Test func `a picture waits while the service still works on an earlier one`() async throws {
+    try await TestStore.run { test, server in
+      try await test.store.refresh()
+      server.fail { $0.isWrite ? .status(429, .uploadInProgress, retryAfter: 1) : .none }
+      try await test.store.perform(.setPicture(Self.picture(1)))
+      #expect(await failure { try await test.store.refresh() }?.problem?.type == .uploadInProgress)
+      #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.count == 1)
+      server.fail { _ in .none }
+      try await test.store.refresh()
+      #expect(test.store.outbox.pending.isEmpty && test.store.profile.value?.pictureUrl?.isFileURL == false)
     }
   }
 

@@ -103,6 +103,77 @@ import Testing
     }
   }
 
+  /// Answers in the app, and then in the extension.
+  ///
+  /// - Returns: what the user is asked about.
+  private func answerInBoth(
+    _ app: MusterStore, _ other: MusterStore, _ server: ScriptedServer, isKnown: Bool, isElsewhere: Bool
+  ) async throws -> [NewerState?] {
+    try await app.perform(.answer(.going, to: event.id))
+    if isKnown { _ = await other.outbox.reload() }
+    try await app.refresh()
+    #expect(app.outbox.pending.isEmpty)
+    if isElsewhere { try server.set(.events, [ScriptedServer.event(1, status: .maybe)]) }
+    // The other process has not looked since.
+    #expect(other.events.items.map(\.myStatus) == [.invited])
+    try await other.perform(.answer(.declined, to: event.id))
+    try await other.refresh()
+    #expect(server.received(\.isWrite).map { $0.body?["ifStatus"]?.string } == ["invited", "going"])
+    return other.outbox.refusals.map(\.newerState)
+  }
+
+  @Test func `the user's answer in the other process is no newer state, but one from elsewhere is`() async throws {
+    for isKnown in [false, true] {
+      try await run { app, other, server in
+        let asked = try await answerInBoth(app, other, server, isKnown: isKnown, isElsewhere: false)
+        #expect(asked.isEmpty)
+        #expect(other.events.items.map(\.myStatus) == [.declined])
+      }
+      try await run { app, other, server in
+        let asked = try await answerInBoth(app, other, server, isKnown: isKnown, isElsewhere: true)
+        #expect(asked == [.answer(.maybe, plusOnes: 0)])
+        #expect(other.events.items.map(\.myStatus) == [.maybe])
+        // The list is newer than the answer of the other process.
+        try await other.perform(.answer(.going, to: event.id))
+        try await other.refresh()
+        #expect(server.received(\.isWrite).last?.body?["ifStatus"]?.string == "maybe")
+        #expect(other.outbox.refusals.count == 1)
+      }
+    }
+  }
+
+  @Test func `edits in one process follow those that the other one has settled`() async throws {
+    try await run { app, other, server in
+      var hosted = event
+      (hosted.myRole, hosted.myStatus) = (.host, "host")
+      try server.set(.events, [hosted])
+      for store in [app, other] { try await store.refresh() }
+      for (store, text) in [(app, "Quiz"), (other, "Quiz night")] {
+        try await store.perform(.editEvent(event.id, applying: EventEdit(title: text)))
+        try await store.perform(.editEvent(event.id, applying: EventEdit(note: .set(text))))
+        try await store.perform(.editProfile(ProfileEdit(bio: .set(text))))
+        try await store.perform(.setPreferences(NotificationPreferences([.eventUpdated: store === other])))
+        try await store.refresh()
+        #expect(store.outbox.refusals.isEmpty && store.outbox.pending.isEmpty)
+      }
+      #expect(other.events.items.map(\.title) == ["Quiz night"] && other.events.items.map(\.note) == ["Quiz night"])
+      #expect(other.profile.value?.bio == "Quiz night")
+      #expect(other.notificationPreferences.value?[.eventUpdated] == true)
+    }
+  }
+
+  @Test func `the files of settled writes are few`() async throws {
+    try await run { app, _, server in
+      for number in 1...110 {
+        try await app.perform(.setPreferences(NotificationPreferences([.eventUpdated: number % 2 == 0])))
+      }
+      try await app.refresh()
+      #expect(server.received(\.isWrite).count == 110 && app.outbox.pending.isEmpty)
+      #expect(try app.folder.names(in: "settled").count == 100)
+      #expect(try app.folder.names(in: OutboxFiles.subfolder).isEmpty)
+    }
+  }
+
   @Test func `a write that is made while the files are read stands once in the outbox`() async throws {
     try await run { app, _, server in
       for number in 1...20 {

@@ -36,11 +36,20 @@ import Testing
 
   private func writes(_ server: ScriptedServer) -> [ScriptedServer.Received] { server.received(\.isWrite) }
 
+  /// Sends the pending writes. No list proves them yet.
+  private func sendWithoutProof(_ test: TestStore, _ server: ScriptedServer) async throws {
+    server.fail { $0.isValidation ? .loseRequest : .none }
+    _ = await failure { try await test.store.refresh() }
+    server.fail { _ in .none }
+    #expect(test.store.outbox.pending.map(\.isSent) == [true])
+  }
+
   // MARK: Answers
 
   @Test func `an answer says what the user saw, and the second of two is based on the first`() async throws {
     try await run { test, server in
       try await test.store.perform(.answer(.going, to: event.id, plusOnes: 2))
+      try await sendWithoutProof(test, server)
       try await test.relaunch()
       try await test.store.perform(.answer(.maybe, to: event.id))
       try await test.store.refresh()
@@ -153,7 +162,8 @@ import Testing
   @Test func `the second of two answers is based on what became of the first`() async throws {
     try await run { test, server in
       server.state.withLock { $0.hasRoom = false }
-      try await test.store.perform(.answer(.going, to: event.id, plusOnes: 0))
+      try await test.store.perform(.answer(.going, to: event.id))
+      try await sendWithoutProof(test, server)
       try await test.store.perform(.answer(.maybe, to: event.id))
       try await test.relaunch()
       try await test.store.refresh()
@@ -177,6 +187,32 @@ import Testing
         #expect(test.store.outbox.refusals.map(\.newerState) == (isAnswered ? [.answer(.going, plusOnes: 0)] : []))
         #expect(test.store.outbox.pending.isEmpty && test.store.events.isUpToDate)
         #expect(test.store.events.items.map(\.myStatus) == [isAnswered ? .going : .declined])
+      }
+    }
+  }
+
+  @Test func `the last of several answers brings the plus-ones that were named last`() async throws {
+    for isAnswered in [false, true] {
+      try await run { test, server in
+        for (answer, plusOnes) in [(Answer.going, 2), (.going, 3), (.maybe, nil), (.going, nil)] {
+          try await test.store.perform(.answer(answer, to: event.id, plusOnes: plusOnes))
+        }
+        #expect(test.store.events.items.map(\.myPlusOnes) == [3])
+        // In the browser.
+        if isAnswered { try change(server) { $0.myStatus = .declined } }
+        try await test.relaunch()
+        try await test.store.refresh()
+        #expect(writes(server).map { $0.body?["status"]?.string } == ["going"])
+        #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited"])
+        if isAnswered {
+          let refusal = try #require(test.store.outbox.refusals.first)
+          #expect(refusal.newerState == .answer(.declined, plusOnes: 0))
+          try await test.store.sendAgain(refusal)
+          try await test.store.refresh()
+        }
+        let now = try current(server)
+        #expect(now.myStatus == .going && now.myPlusOnes == 3)
+        #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
       }
     }
   }

@@ -46,7 +46,8 @@ import Testing
     let paths = try FileManager.default.subpathsOfDirectory(atPath: url.path)
     #expect(!paths.contains { $0.hasSuffix(".copy") || $0.contains(ScriptedServer.cleo.id.wire) })
     // The same user logs in again.
-    let files = try OutboxFiles(StoreFolder(in: url, user: ScriptedServer.ana.id))
+    let again = try StoreFolder(in: url, user: ScriptedServer.ana.id)
+    let files = try OutboxFiles(again, numbering: RequestCounter(in: again))
     #expect(await files.contents()?.records == [records[0].id: records[0]])
 
     try await MusterStore.forgetEverything(of: ScriptedServer.ana.id, in: url)

@@ -12,7 +12,12 @@ extension ScriptedServer.State {
     case ("GET", "events", 3): return try guests(of: parts[1], isMore: request.query["cursor"] != nil)
     case ("GET", _, _): return try page(request)
     case ("POST", "events", 1): return try json(createEvent(request.body))
-    case ("PATCH", _, 2), ("PUT", "notification-preferences", 1): return try edit(parts, request)
+    case ("PATCH", _, 2), ("PUT", "notification-preferences", 1): return try edit(parts, request.ifMatch, request.body)
+    case ("DELETE", "users", 3):
+      let removed = try edit(parts, request.ifMatch, .object(["pictureUrl": .null]))
+      return removed.status == 200 ? TransportResponse(status: 204) : removed
+    case ("PUT", "users", 3):
+      return try edit(parts, request.ifMatch, .object(["pictureUrl": .string("http://muster.test/\(clock)")]))
     case ("DELETE", "events", 2):
       return try json(changeEvent(parts[1]) { $0.merge(.object(["status": .string("cancelled")])) })
     case ("PUT", "events", 4): return try answer(parts[1], request.body)
@@ -162,14 +167,14 @@ extension ScriptedServer.State {
   }
 
   /// As the service: a change that has happened already succeeds, whatever it is based on.
-  private mutating func edit(_ parts: [String], _ request: ScriptedServer.Received) throws -> TransportResponse {
+  private mutating func edit(_ parts: [String], _ ifMatch: String?, _ body: JSONValue?) throws -> TransportResponse {
     guard let (collection, old, tag) = object(parts) else {
       throw MusterError.unreachable("The scripted server has no \(parts).")
     }
     var new = old
-    new.merge(request.body?.trimmed)
+    new.merge(body?.trimmed)
     guard new != old else { return try json(old) }
-    if let ifMatch = request.ifMatch, ifMatch != "\"\(tag)\"" { return try ScriptedServer.problem(412, .lostUpdate) }
+    if let ifMatch, ifMatch != "\"\(tag)\"" { return try ScriptedServer.problem(412, .lostUpdate) }
     if collection == .events, case .integer(let version)? = old["version"] {
       new.merge(.object(["version": .integer(version + 1)]))
     }
