@@ -162,6 +162,10 @@ extension Button where L == Text {
   @_disfavoredOverload
   public init(_ title: some StringProtocol, role: ButtonRole? = nil, action: @escaping @MainActor () -> Void) {}
 }
+public struct Menu<C: View>: Primitive {
+  public init(_ key: LocalizedStringKey, systemImage: String, @ViewBuilder content: () -> C) {}
+}
+
 extension Button where L == Label {
   public init(_ key: LocalizedStringKey, systemImage: String, action: @escaping @MainActor () -> Void) {}
 }
@@ -178,7 +182,10 @@ public struct TextField: Primitive {
   @_disfavoredOverload public init(_ title: some StringProtocol, text: Binding<String>) {}
 }
 
-public struct SecureField: Primitive { public init(_ key: LocalizedStringKey, text: Binding<String>) {} }
+public struct SecureField: Primitive {
+  public init(_ key: LocalizedStringKey, text: Binding<String>) {}
+  @_disfavoredOverload public init(_ title: some StringProtocol, text: Binding<String>) {}
+}
 
 public struct Toggle: Primitive {
   public init(_ key: LocalizedStringKey, isOn: Binding<Bool>) {}
@@ -259,6 +266,10 @@ extension View {
   public func toolbar(@ViewBuilder content: () -> some View) -> some View { self }
   public func overlay(@ViewBuilder content: () -> some View) -> some View { self }
   public func sheet(isPresented: Binding<Bool>, @ViewBuilder content: @escaping () -> some View) -> some View { self }
+  public func sheet<Item: Identifiable>(
+    item: Binding<Item?>, @ViewBuilder content: @escaping (Item) -> some View
+  ) -> some View { self }
+  public func contextMenu(@ViewBuilder menuItems: () -> some View) -> some View { self }
   public func alert(
     _ title: some StringProtocol, isPresented: Binding<Bool>, @ViewBuilder actions: () -> some View
   ) -> some View { self }

@@ -5,7 +5,6 @@ struct EventListView: View {
   let account: Account
   let home: Home
   @Bindable var router: Router
-  @State private var isCreating = false
 
   private var list: EventList { EventList(home: home) }
 
@@ -22,10 +21,15 @@ struct EventListView: View {
       .refreshable { await home.refresh() }
       .overlay { if list.isLoading { ProgressView() } }
       .toolbar {
-        Button("Log out") { Task { await account.logOut() } }
-        Button("New event", systemImage: "plus") { isCreating = true }
+        Button("Profile", systemImage: "person.crop.circle") { router.sheet = .profile }
+        Button("New event", systemImage: "plus") { router.sheet = .newEvent }
       }
-      .sheet(isPresented: $isCreating) { EditorView(in: home) { router.plans = [$0] } }
+      .sheet(item: $router.sheet) { sheet in
+        switch sheet {
+        case .newEvent: EditorView(in: home) { router.plans = [$0] }
+        case .profile: ProfileView(account: account, home: home)
+        }
+      }
     }
   }
 

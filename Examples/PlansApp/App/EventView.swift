@@ -22,7 +22,10 @@ struct EventView: View {
     .navigationTitle(page.event?.title ?? "")
     .task { await page.load() }
     .refreshable { await page.refresh() }
-    .toolbar { if guests.canManage { Button("Edit") { isEditing = true } } }
+    .toolbar {
+      if guests.canManage { Button("Edit") { isEditing = true } }
+      if page.event?.myRole == .guest { ReportMenu(home: page.home, subject: .event(page.id)) }
+    }
     .sheet(isPresented: $isEditing) { EditorView(page.event, in: page.home) { _ in } }
   }
 

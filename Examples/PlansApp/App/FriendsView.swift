@@ -37,6 +37,7 @@ struct FriendsView: View {
           button("Remove", .endFriendship(with: friend.id), friend.user.displayName).tint(.red)
           button("Block", .block(friend.user), friend.user.displayName)
         }
+        .contextMenu { ReportMenu(home: home, subject: .user(friend.id)) }
       }
     }
   }
@@ -52,6 +53,7 @@ struct FriendsView: View {
         case .friend: Text("Friend")
         }
       }
+      .contextMenu { ReportMenu(home: home, subject: .user(user.id)) }
     }
     if search.isEmpty { ContentUnavailableView.search(text: search.query) }
     if let failure = search.failure { Text(failure).foregroundStyle(.secondary) }

@@ -10,9 +10,11 @@ struct GuestSections: View {
       Section(group.title) {
         ForEach(group.guests) { guest in
           Text(guest.label).swipeActions { if list.canManage { actions(for: guest) } }
+            .contextMenu { ReportMenu(home: list.page.home, subject: guest.reported) }
         }
       }
     }
+    if list.next != nil { Button("More guests") { Task { await list.loadMore() } } }
     if list.canManage {
       Section {
         if let link = list.link {

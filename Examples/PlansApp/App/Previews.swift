@@ -17,6 +17,8 @@
   #Preview("Superseded") { ScenePreview(.superseded) }
   #Preview("Friends") { ScenePreview(.friends) }
   #Preview("Inbox") { ScenePreview(.inbox) }
+  #Preview("Creating") { ScenePreview(.creating) }
+  #Preview("Profile") { ScenePreview(.profile) }
   #Preview("Logging out") { ScenePreview(.loggingOut) }
 
   private struct ScenePreview: View {

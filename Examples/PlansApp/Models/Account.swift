@@ -75,6 +75,13 @@ final class Account {
     }
   }
 
+  /// Ends the account. If the service refuses, everything stays, and the user is not logged out.
+  func delete(_ proof: Reauthentication) async throws {
+    try await client.me.delete(reauthentication: proof)
+    if let home { await home.attempt { try await home.store.forgetEverything() } }
+    opened = .loggedOut
+  }
+
   /// Without a network, the service does not learn of it: the session ends there after 60 days.
   private func dropAndLogOut() async {
     // The copies go first, in case the app ends meanwhile.

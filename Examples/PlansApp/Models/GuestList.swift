@@ -2,7 +2,7 @@ import Foundation
 import MusterKit
 import Observation
 
-/// The first guests of an event, which the store keeps, and the actions of its hosts.
+/// The guests of an event, of whom the store keeps the first, and the actions of its hosts.
 @MainActor @Observable
 final class GuestList {
   struct Group: Identifiable, Hashable {
@@ -16,12 +16,34 @@ final class GuestList {
 
   let page: EventPage
   private(set) var link: URL?
+  /// Guests after the first ones, and where they begin and end. Once the first ones have changed, they no longer count.
+  private var more: (guests: [Guest], start: String, end: String?)?
 
   init(of page: EventPage) { self.page = page }
 
+  private var guests: [Guest] {
+    let first = page.event?.guests?.items ?? page.event?.participants ?? []
+    // Guests who answer meanwhile move in the list.
+    let known = Set(first.map(\.id))
+    return first + (rest?.guests ?? []).filter { !known.contains($0.id) }
+  }
+
+  private var rest: (guests: [Guest], start: String, end: String?)? {
+    more?.start == page.event?.guests?.nextCursor ? more : nil
+  }
+
+  /// Where the list continues. Nil if it is complete.
+  var next: String? { rest.map(\.end) ?? page.event?.guests?.nextCursor }
+
+  /// Needs a network.
+  func loadMore() async {
+    guard let next, let start = page.event?.guests?.nextCursor else { return }
+    let found = await page.home.attempt { try await page.home.client.events.guests(of: page.id, cursor: next) }
+    if let found { more = ((rest?.guests ?? []) + found.items, start, found.nextCursor) }
+  }
+
   var groups: [Group] {
-    let guests = page.event?.guests?.items ?? page.event?.participants ?? []
-    return Self.order.map { status in Group(status: status, guests: guests.filter { $0.status == status }) }
+    Self.order.map { status in Group(status: status, guests: guests.filter { $0.status == status }) }
       .filter { !$0.guests.isEmpty }
   }
 
@@ -43,5 +65,7 @@ final class GuestList {
 }
 
 extension Guest {
+  /// A visitor has no account.
+  var reported: Report.Subject { user.map { .user($0.id) } ?? .guest(id) }
   var label: String { plusOnes > 0 ? "\(name) and \(plusOnes) more" : name }
 }

@@ -6,7 +6,7 @@ import Observation
 final class Home {
   let store: MusterStore
   let client: MusterClient
-  /// Why the last action did not work, for an alert.
+  /// Why the last action did not work, or what became of it, for an alert.
   var failure: String?
 
   init(store: MusterStore, client: MusterClient) { (self.store, self.client) = (store, client) }
@@ -21,6 +21,11 @@ final class Home {
   /// Shows a change immediately. The store sends it now, or when there is a network again.
   @discardableResult
   func perform(_ write: Write) async -> Bool { await attempt { try await store.perform(write) } != nil }
+
+  /// No list shows a report.
+  func report(_ subject: Report.Subject, for reason: ReportReason) async {
+    if await perform(.report(subject, reason: reason)) { failure = "Thank you. We will look at it." }
+  }
 
   @discardableResult
   func attempt<Value>(_ action: @MainActor () async throws -> Value) async -> Value? {

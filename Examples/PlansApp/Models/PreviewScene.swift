@@ -5,7 +5,7 @@ import MusterKit
 enum PreviewState: String, CaseIterable {
   case plans, slow, offline, offlineLater, loggedOut, locked
   case invited, bringing, waiting, cancelled, hosting, unsent, refused, superseded
-  case friends, inbox, loggingOut
+  case friends, inbox, creating, profile, loggingOut
 }
 
 /// The app in one of its states, on the demo that `muster seed export` wrote. Nothing of it is kept.
@@ -44,6 +44,8 @@ enum PreviewState: String, CaseIterable {
     case .plans, .slow, .offline, .loggedOut, .locked: return
     case .friends: account.router.tab = .friends
     case .inbox: account.router.tab = .inbox
+    case .creating: account.router.sheet = .newEvent
+    case .profile: account.router.sheet = .profile
     case .invited, .bringing, .waiting, .cancelled, .hosting: await account.router.open(.event(event.id), in: home)
     case .offlineLater: transport?.failures = .offline
     case .unsent, .loggingOut:

@@ -15,6 +15,8 @@ import MusterKit
     case .answer(let answer, _, _): return "Your answer “\(answer.title)”" + (event.map { " to “\($0)”" } ?? "")
     case .createEvent(let draft, _): return "Your new event “\(draft.title)”"
     case .sendRequest(let person, _): return "Your friend request to \(person.displayName)"
+    case .editProfile: return "Your profile"
+    case .report: return "Your report"
     default: return event.map { "Your change of “\($0)”" } ?? "Your change"
     }
   }

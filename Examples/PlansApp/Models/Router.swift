@@ -5,10 +5,15 @@ import Observation
 @MainActor @Observable
 final class Router {
   enum Tab: Hashable { case plans, friends, inbox }
+  enum Sheet: Identifiable {
+    case newEvent, profile
+    var id: Self { self }
+  }
 
   var tab = Tab.plans
   var plans: [Event.ID] = []
   var inbox: [Event.ID] = []
+  var sheet: Sheet?
   /// Opens when a user is logged in and the phone is unlocked.
   private(set) var waiting: Destination?
   private var unread: InboxItem.ID?

@@ -15,6 +15,20 @@ extension GuestStatus {
   }
 }
 
+extension ReportReason {
+  var title: String {
+    switch self {
+    case .spam: "Spam"
+    case .harassment: "Harassment"
+    case .hate: "Hate"
+    case .violence: "Violence"
+    case .nudity: "Nudity"
+    case .impersonation: "Pretends to be someone else"
+    default: "Something else"
+    }
+  }
+}
+
 extension Answer {
   var title: String { GuestStatus(rawValue: rawValue).title }
 }

@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `the app has fewer than 1,500 lines`() throws {
+  @Test func `the app has fewer than 1,750 lines`() throws {
     let folder = Program.checkout.appending(path: "Examples/PlansApp")
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
     let lines = try names.map { name in
@@ -61,6 +61,6 @@ import Testing
         separator: "\n", omittingEmptySubsequences: false
       ).count - 1
     }
-    #expect(names.count > 10 && lines.reduce(0, +) < 1500)
+    #expect(names.count > 10 && lines.reduce(0, +) < 1750)
   }
 }

@@ -259,6 +259,42 @@ import Testing
     #expect(page.failure == nil)
   }
 
+  @Test func `guests after the first ones come page by page, and begin again once the first have changed`() async throws
+  {
+    func guest(_ person: Person) -> Guest {
+      Guest(id: Guest.ID(person.id), user: person, name: person.displayName, status: .going)
+    }
+    func show(_ first: [Guest], next: String?) {
+      var event = ScriptedServer.event(1)
+      event.guests = Page(items: first, nextCursor: next)
+      app.event.withLock { [event] in $0 = event }
+    }
+    try server.set(.events, [ScriptedServer.event(1)])
+    let (_, home) = try await logIn()
+    let page = EventPage(ScriptedServer.event(1).id, in: home)
+    let list = GuestList(of: page)
+    func names() -> [String] { list.groups.flatMap(\.guests).map(\.name).sorted() }
+    show([guest(ScriptedServer.ana)], next: "more")
+    await page.load()
+    #expect(names() == ["Ana"] && list.next == "more")
+    server.takeOffline()
+    await list.loadMore()
+    #expect(names() == ["Ana"] && list.next == "more" && home.failure != nil)
+    server.takeOffline(false)
+    await list.loadMore()
+    #expect(names() == ["Ana", "Ben"] && list.next == nil)
+    await list.loadMore()
+    #expect(server.received { $0.query["cursor"] == "more" }.count == 2)
+
+    // Ben has answered, and is among the first now.
+    show([guest(ScriptedServer.ana), guest(ScriptedServer.ben)], next: "more")
+    await page.load()
+    #expect(names() == ["Ana", "Ben"])
+    show([guest(ScriptedServer.cleo)], next: "other")
+    await page.load()
+    #expect(names() == ["Cleo"] && list.next == "other")
+  }
+
   @Test func `a phone registers for pushes after the login, with its token in hexadecimal digits`() async throws {
     let account = try launch()
     await account.push.register(Data([0x00, 0x7f, 0xff]))
@@ -300,7 +336,7 @@ private struct AppServer: Transport {
     case ("PUT", "/devices"):
       let device = RegisteredDevice(id: ScriptedServer.id(9), platform: .ios, createdAt: ScriptedServer.noon)
       return try encoder.encode(device)
-    case ("GET", let path) where path.hasPrefix("/events/"):
+    case ("GET", let path) where path.hasPrefix("/events/") && path.split(separator: "/").count == 2:
       return try event.withLock { $0 }.map { try encoder.encode($0) }
     default: return nil
     }

@@ -61,6 +61,10 @@ import Testing
       #expect(router.tab == .friends && home.store.friends.items.count == 5)
       #expect(home.store.friendRequests.items.count == 2 && home.store.sentFriendRequests.items.count == 2)
     case .inbox: #expect(router.tab == .inbox && Inbox(home: home).unread > 5)
+    case .creating: #expect(router.sheet == .newEvent && !EventEditor(in: home).friends.isEmpty)
+    case .profile:
+      let form = ProfileForm(of: account, in: home)
+      #expect(router.sheet == .profile && form.username == "ana" && !form.displayName.isEmpty && !form.canSave)
     case .loggingOut: #expect(account.question == .loggingOut(1) && account.home != nil)
     }
   }

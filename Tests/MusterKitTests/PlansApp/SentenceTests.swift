@@ -10,7 +10,8 @@ import Testing
   private static let operations = [
     "register", "login", "signInWithApple", "sendFriendRequest", "acceptFriendRequest", "declineFriendRequest",
     "cancelFriendRequest", "createEvent", "editEvent", "cancelEvent", "inviteToEvent", "withdrawInvitation",
-    "answerInvitation", "approveGuest", "createLink", "joinByLink", "getEvent",
+    "answerInvitation", "approveGuest", "createLink", "joinByLink", "getEvent", "listGuests", "editMe", "deleteMe",
+    "report",
   ]
   /// The library handles these, or they say nothing that a user could act on.
   private static let others: Set = ["request-running", "idempotency-key-reused", "invalid-fields", "superseded"]
@@ -45,6 +46,7 @@ import Testing
   }
 
   @Test func `words of the API are not shown`() {
+    for reason in ReportReason.known { #expect(reason.title.first?.isUppercase == true && reason.title.count > 3) }
     for status in GuestStatus.known { #expect(status.title != status.rawValue && status.title != "Other") }
     #expect(GuestStatus(rawValue: "from-the-future").title == "Other")
     let reasons: [Answerability.Reason] = [
