@@ -22,6 +22,18 @@ $$;
 CREATE FUNCTION ascii_folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
 
+-- The rules for the letters of names, the same in a database of any locale: ICU's, or those that PostgreSQL has itself
+-- since version 17, for a server without ICU.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') THEN
+    CREATE COLLATION folding FROM "und-x-icu";
+  ELSE
+    CREATE COLLATION folding (provider = builtin, locale = 'C.UTF-8');
+  END IF;
+END
+$$;
+
 -- Folds a name for searches: ignores case, accents of any script, ligatures and the width of letters. unaccent() is
 -- immutable only if its dictionary is named. The collation is named because that of the database may fold `I` into a
 -- dotless i, or no letters but those of ASCII. The body is parsed when the function is created, not when it is called,
@@ -30,13 +42,13 @@ CREATE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PAR
 RETURN lower(unaccent(
   'unaccent'::regdictionary,
   -- NFKC composes kana and Hangul again, which NFKD decomposes.
-  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)) COLLATE "und-x-icu");
+  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)) COLLATE folding);
 
 -- The words of a folded name. Spaces and marks are between them; combining vowels are not.
 CREATE FUNCTION name_words(name text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 5000
 RETURN ARRAY(
   SELECT DISTINCT left(word, 16)
-  FROM regexp_split_to_table(name, '[[:space:][:punct:]$+<=>^`|~]+' COLLATE "und-x-icu") AS word
+  FROM regexp_split_to_table(name, '[[:space:][:punct:]$+<=>^`|~]+' COLLATE folding) AS word
   WHERE word <> '');
 
 -- The keys by which searches find a name: of each word its beginnings, and all that is left of it without one letter.
@@ -130,6 +142,7 @@ DROP TABLE users;
 DROP FUNCTION name_keys;
 DROP FUNCTION name_words;
 DROP FUNCTION folded;
+DROP COLLATION folding;
 DROP FUNCTION ascii_folded;
 DROP FUNCTION uuid_v7;
 -- The extensions stay: something else may use them.
