@@ -29,6 +29,7 @@ public final class Program: Sendable {
     let all = [
       "PATH": own["PATH"] ?? "/usr/bin:/bin", "HOME": own["HOME"] ?? "/", "TMPDIR": own["TMPDIR"] ?? "/tmp",
       "SWIFT_BACKTRACE": "enable=no", "LANG": "C.UTF-8", "TSAN_OPTIONS": own["TSAN_OPTIONS"] ?? "",
+      "MUSTER_PG_BIN": own["MUSTER_PG_BIN"] ?? "",
     ].merging(environment) { $1 }
     let (pids, started) = AsyncThrowingStream<Int32, any Error>.makeStream()
     Task.detached { [state] in

@@ -62,6 +62,11 @@ extension PlanLog {
     var rows = 0
     var buffers = 0
 
+    /// Averages have decimals since PostgreSQL 18.
+    private static var node: Regex<(Substring, Substring, Substring)> {
+      /actual (?:time=\S+ )?rows=([0-9.]+) loops=(\d+)/
+    }
+
     var description: String { "\(rows) rows, \(buffers) buffers" }
 
     /// - Parameter plans: as ``PlanLog/plans(during:)`` returns them.
@@ -71,14 +76,15 @@ extension PlanLog {
         if let total = plan.firstMatch(of: /Buffers: shared([a-z0-9= ]+)/) {
           for part in total.1.matches(of: /(hit|read)=(\d+)/) { buffers += Int(part.2) ?? 0 }
         }
+        #expect(plan.contains(Self.node), "a plan in another format: \(plan)")
         var loops = 0
         for line in plan.split(separator: "\n") {
-          if let node = line.firstMatch(of: /actual rows=(\d+) loops=(\d+)/) {
+          if let node = line.firstMatch(of: Self.node) {
             loops = 0
             // A scan of a bitmap's index finds the rows that its table's scan reads.
             guard line.contains(/Scan (Backward )?using|Seq Scan on|Bitmap Heap Scan on/) else { continue }
             loops = Int(node.2) ?? 0
-            rows += (Int(node.1) ?? 0) * loops
+            rows += Int(((Double(node.1) ?? 0) * Double(loops)).rounded())
           } else if let dropped = line.firstMatch(of: /Rows Removed by (Filter|Index Recheck): (\d+)/) {
             rows += (Int(dropped.2) ?? 0) * loops
           }
