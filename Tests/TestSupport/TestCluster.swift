@@ -4,6 +4,8 @@ import Foundation
 import Postgres
 
 /// The PostgreSQL server that all tests of a run share. Each test has its own database.
+///
+/// `MUSTER_TEST_SERVER` is the URL of a server that runs already: see `Scripts/test-engine`.
 public enum TestCluster {
   private static let cluster = Task {
     let folder =
@@ -31,12 +33,53 @@ public enum TestCluster {
 
   private static let running = Lock<EmbeddedPostgres?>(nil)
 
+  /// A server that was there before the tests, by the URL of its owner.
+  private struct GivenServer {
+    let owner: String
+    let rest: Substring
+    let options: Substring
+
+    init?(_ url: String) {
+      guard let parts = url.firstMatch(of: /^(postgres(?:ql)?:\/\/[^@\/]+@)([^\/?]*)(?:\/[^?]*)?(\?.*)?$/)?.output
+      else { return nil }
+      (owner, rest, options) = (String(parts.1), parts.2, parts.3 ?? "?")
+    }
+
+    /// The part of URLs that names ``programRole``, with the password of the owner.
+    var program: String { owner.replacing(/\/\/[^:@]+/) { _ in "//\(programRole)" } }
+    var password: Substring? { owner.firstMatch(of: /\/\/[^:]+:([^@]+)@/)?.1 }
+
+    func url(_ database: String) -> String { "\(owner)\(rest)/\(database)\(options)" }
+  }
+
+  private static let given = ProcessInfo.processInfo.environment["MUSTER_TEST_SERVER"].map { url in
+    guard let server = GivenServer(url) else { preconditionFailure("MUSTER_TEST_SERVER names no user and host") }
+    return server
+  }
+
+  private static let preparedGiven = Task {
+    guard let given else { return }
+    try await ScriptConnection.run(given.url("postgres"), timeout: .seconds(60)) {
+      try $0.script(EmbeddedPostgres.creatingProgramRole)
+      guard let password = given.password?.removingPercentEncoding else { return }
+      try $0.script("ALTER ROLE \(programRole) PASSWORD '\(password.replacing("'", with: "''"))'")
+    }
+  }
+
+  private static func url(_ database: String) async throws -> String {
+    if let given {
+      try await preparedGiven.value
+      return given.url(database)
+    }
+    return try await cluster.value.uri(database: database)
+  }
+
   /// Limits the number of tests that use the server at once. More would only slow each other down.
   private static let gate = Gate(places: ProcessInfo.processInfo.activeProcessorCount + 2)
 
   /// The URL of a database from which others can be created.
   public static func administrationURL() async throws -> String {
-    try await cluster.value.uri(database: "postgres")
+    try await url("postgres")
   }
 
   /// The role of the programs under test.
@@ -44,8 +87,9 @@ public enum TestCluster {
 
   /// The URL of the same database for ``programRole``: the owner's URL with another user. Other URLs stay as they are.
   public static func limited(_ url: String) -> String {
-    let owner = "postgresql://muster@/"
-    return url.hasPrefix(owner) ? "postgresql://\(programRole)@/" + url.dropFirst(owner.count) : url
+    let (owner, program) =
+      given.map { ($0.owner, $0.program) } ?? ("postgresql://muster@/", "postgresql://\(programRole)@/")
+    return url.hasPrefix(owner) ? program + url.dropFirst(owner.count) : url
   }
 
   /// The path of the server's log.
@@ -106,9 +150,15 @@ public enum TestCluster {
   /// Creates a database, and returns its URL.
   public static func createDatabase(template: String) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
-    try await administer("CREATE DATABASE \(name) TEMPLATE \(template)")
-    return try await cluster.value.uri(database: name)
+    let prepare = preparations.withLock { $0[template] }
+    try await administer("CREATE DATABASE \(name)\(prepare == nil ? " TEMPLATE \(template)" : "")")
+    let url = try await url(name)
+    try await prepare?(url)
+    return url
   }
+
+  /// How to fill the databases of a given server: not every engine copies databases.
+  private static let preparations = Lock<[String: @Sendable (_ url: String) async throws -> Void]>([:])
 
   public static func dropDatabase(_ url: String) async throws {
     try await administer("DROP DATABASE \(try name(of: url)) WITH (FORCE)")
@@ -180,10 +230,13 @@ public enum TestCluster {
   private static let runningPooler = Lock<Program?>(nil)
 
   /// Creates a template database. Call it once per name.
-  public static func makeTemplate(_ name: String, _ prepare: (_ url: String) async throws -> Void) async throws {
+  public static func makeTemplate(
+    _ name: String, _ prepare: @escaping @Sendable (_ url: String) async throws -> Void
+  ) async throws {
+    if given != nil { return preparations.withLock { $0[name] = prepare } }
     try await administer("DROP DATABASE IF EXISTS \(name)")
     try await administer("CREATE DATABASE \(name)")
-    try await prepare(try await cluster.value.uri(database: name))
+    try await prepare(try await url(name))
   }
 }
 
