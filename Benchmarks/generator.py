@@ -2,10 +2,16 @@
 import encodings.idna  # Otherwise the threads of a forked process import it at once, which may fail.
 import json
 import multiprocessing
+import os
+import re
 import socket
+import statistics
+import subprocess
 import threading
 import time
 import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def address_of(url):
@@ -63,13 +69,44 @@ class Connection:
         return data
 
 
-def request(method, path, body, token=None):
+def wrk(work, port, tokens, seconds=3, connections=64):
+    """Starts wrk with one of the loads of load.lua. Returns a function that waits for its requests a second."""
+    process = subprocess.Popen(
+        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", f"{HERE}/load.lua", f"http://127.0.0.1:{port}"],
+        env=dict(os.environ, WORK=work, TOKENS=tokens), stdout=subprocess.PIPE, text=True)
+
+    def wait():
+        said = process.communicate()[0].splitlines()[-1:]
+        found = said and re.fullmatch(r"(\d+) req/s .* bad-status (\d+)  socket-errors (\d+)", said[0])
+        if not found or int(found[2]) or int(found[3]):
+            raise SystemExit(f"the load {work} failed: {said}")
+        return int(found[1])
+
+    return wait
+
+
+def median_ms(address, requests, count=60):
+    """Of requests on one connection, each sent when the response to the last one has come."""
+    connection = Connection(address)
+    times = []
+    for number in range(count):
+        start = time.perf_counter()
+        status = connection.send(requests[number % len(requests)])
+        times.append((time.perf_counter() - start) * 1000)
+        if status != 200:
+            raise SystemExit(f"a request got {status}: {connection.body[:300]}")
+    return statistics.median(times)
+
+
+def request(method, path, body, token=None, key=None):
     body = json.dumps(body).encode()
     head = [
         f"{method} {path} HTTP/1.1", "Host: benchmark", "Content-Type: application/json", f"Content-Length: {len(body)}"
     ]
     if token:
         head.append(f"Authorization: Bearer {token}")
+    if key:
+        head.append(f"Idempotency-Key: {key}")
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 

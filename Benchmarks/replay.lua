@@ -1,4 +1,5 @@
--- For wrk. REQUESTS is a file with lines "method path token body", separated by tabs. Each request is sent once.
+-- For wrk. REQUESTS is a file with lines "method path token body", separated by tabs. Each request is sent once, unless
+-- REPEAT is set.
 local requests, i = {}, 0
 
 function init()
@@ -11,6 +12,7 @@ end
 
 function request()
   i = i + 1
+  if i > #requests and os.getenv("REPEAT") then i = 1 end
   if i > #requests then
     io.stderr:write("too few requests for this time\n")
     os.exit(1)

@@ -99,8 +99,8 @@ CREATE UNIQUE INDEX email_taken ON users (email_key);
 -- GIN, not GiST with trigrams: a search that matches no one read most of that index, and took as long as there were
 -- users. Without a list of pending entries, which each search would read. Users whom no stranger finds are not in it.
 --
--- An index for each audience: a search takes some users of each, and would otherwise look for those whom only friends of
--- friends find among all who have the name.
+-- An index for each audience: a search takes some users of each. With one index, it would look for those whom only
+-- friends of friends find among all who have the name.
 CREATE INDEX users_by_name_key ON users USING gin (name_keys(search_name)) WITH (fastupdate = off)
   WHERE findable_by = 'everyone';
 CREATE INDEX users_by_name_key_for_friends_of_friends ON users USING gin (name_keys(search_name))

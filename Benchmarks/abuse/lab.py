@@ -211,7 +211,7 @@ class Lab:
             "DATABASE_URL": self.cluster.url(self.database, SERVICE_ROLE),
             "MUSTER_ACCESS_TOKEN_KEYS": f"abuse:{key}",
             "MUSTER_REFRESH_TOKEN_KEYS": f"abuse:{base64.b64encode(REFRESH_KEY).decode()}",
-            "MUSTER_ADDRESS_KEYS": f"abuse:{key}",
+            "MUSTER_ADDRESS_KEYS": f"abuse:{base64.b64encode(bytes(range(128, 160))).decode()}",
             "MUSTER_PUBLIC_URL": "http://127.0.0.1",
             "MUSTER_SCRYPT": "ln=4,r=8,p=1",
             # Only some cases measure the limits; those turn them on.
@@ -246,6 +246,16 @@ class Lab:
             [self.muster, *arguments], env=self.environment_of(arguments), cwd=self.folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
         return done.returncode, done.stdout.decode(errors="replace")
+
+    def seed(self, users, **environment):
+        """Migrates, and adds synthetic users. Returns the path of a file with the tokens of some of them."""
+        tokens = f"{self.folder}/tokens-{self.database}"
+        for command in (("migrate",), ("seed", "load", "--users", str(users), "--tokens", tokens)):
+            subprocess.run(
+                [self.muster, *command], env=self.environment_of(command) | environment, cwd=self.folder, check=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        subprocess.run(["psql", self.url, "-Xqc", "VACUUM ANALYZE"], check=True)
+        return tokens
 
     def start(self, *arguments):
         return self.keep(Program(self.muster, arguments, self.environment_of(arguments), self.folder))

@@ -79,7 +79,7 @@ SERVICE_ROLE = "muster_app"
 class Cluster:
     """PostgreSQL on a socket in a private folder, without TCP. If this is root, it runs as `postgres`."""
 
-    def __init__(self):
+    def __init__(self, **settings):
         found = shutil.which("initdb") or max(glob.glob("/usr/lib/postgresql/*/bin/initdb"), default=None)
         if found is None:
             raise SystemExit("initdb is neither on the PATH nor under /usr/lib/postgresql")
@@ -98,7 +98,7 @@ class Cluster:
                 "listen_addresses": "", "unix_socket_directories": self.folder, "fsync": "on", "max_connections": 200,
                 # Its processor time is measured, so it must not do other work on its own.
                 "autovacuum": "off", "shared_buffers": "256MB", "max_wal_size": "4GB",
-            }
+            } | settings
             options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
             self.log = open(f"{self.folder}/log", "wb")
             self.program = os.path.join(os.path.dirname(found), "postgres")
