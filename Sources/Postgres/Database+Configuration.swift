@@ -83,14 +83,18 @@ extension Database.Configuration {
 
   private func session(_ purpose: Connecting.Purpose) -> [(name: String, value: String)] {
     let limit = purpose == .slow ? slowStatementTimeout : statementTimeout
-    return [
+    var settings: [(name: String, value: String)] = [
       ("timezone", "UTC"), ("default_transaction_isolation", "read committed"),
       // Starting parallel workers, or compiling a plan, takes longer than almost every statement.
       ("max_parallel_workers_per_gather", "0"), ("jit", "off"),
       ("statement_timeout", String(limit.wholeMilliseconds)),
       ("lock_timeout", String(min(lockTimeout, limit / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
-    ] + (purpose == .exclusive ? [] : [("default_transaction_read_only", "on")])
+    ]
+    if purpose != .exclusive { settings.append((name: "default_transaction_read_only", value: "on")) }
+    // A bitmap of many rows that does not fit has pages only, and each row on them is checked again.
+    if purpose == .slow { settings.append((name: "work_mem", value: "64MB")) }
+    return settings
   }
 }
 

@@ -37,6 +37,14 @@ struct SlowReadTests {
     }
   }
 
+  @Test func `only slow reads have memory for large bitmaps`() async throws {
+    try await withDatabase { database, _ in
+      let slow: String = try await database.slow.rows("SHOW work_mem")[0][0]
+      #expect(slow == "64MB")
+      #expect(try await database.value("SHOW work_mem") == "4MB")
+    }
+  }
+
   @Test func `slow reads take no connection of others, and their body may write`() async throws {
     try await withDatabase(
       "CREATE TABLE notes (n int)",
