@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.request
 
+import clocks
 from machines import run
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -51,6 +52,7 @@ class Cluster:
             text = text.replace("listen 80", f"listen {machine.address}:80")
             text = text.replace("listen 443", f"listen {machine.address}:443")
             text = text.replace("127.0.0.1", machine.address)
+            text = text.replace("{$MUSTER_SITE:api.example.com} {", f"{{$MUSTER_SITE}} {{\n  bind {machine.address}")
         return text
 
     def own(self, name, database):
@@ -124,9 +126,9 @@ class Cluster:
         if done.returncode != 0 or said:
             raise RuntimeError(f"patroni --validate-config: {said}")
 
-    def start_patroni(self, database, **environment):
+    def start_patroni(self, database):
         database.start("patroni", ["/usr/bin/patroni", database.path("patroni.yml")], "postgres",
-                       {**self.patroni_environment(database), **environment,
+                       {**self.patroni_environment(database),
                         "PATH": f"{BINARIES}:/usr/sbin:/usr/bin:/sbin:/bin"})
 
     def postmaster(self, database):
@@ -147,6 +149,11 @@ class Cluster:
     def boot_database(self, database):
         self.start_etcd(database)
         self.start_patroni(database)
+
+    def set_clock(self, database, seconds):
+        """Sets the clock of a machine off, for all that runs on it now."""
+        for pid in (self.postmaster(database), *(program.pid for program in database.programs.values())):
+            clocks.shift(pid, seconds)
 
     def ask(self, machine, path, body=None):
         """A request to a machine's Patroni; None if there is no response."""
@@ -230,7 +237,7 @@ class Cluster:
             if self.network.has_namespaces else "127.0.0.1",
             "MUSTER_RATE_LIMITS": "off", "MUSTER_THROTTLING": "off", "MUSTER_SCRYPT": "ln=4,r=8,p=1",
             "MUSTER_ACCESS_TOKEN_SECONDS": "86400", "MUSTER_METRICS_LISTEN": "off", "MUSTER_LOG_REQUESTS": "all",
-            "MUSTER_LOG_ADDRESSES": "on",
+            "MUSTER_LOG_ADDRESSES": "on", "MUSTER_WEBHOOK_ALLOW_PRIVATE": "on",
         }
 
     @property
@@ -248,10 +255,10 @@ class Cluster:
             "pgbouncer.ini", app, **{"/etc/pgbouncer/userlist.txt": users}), 0o600, "postgres")
         app.start("pgbouncer", ["pgbouncer", settings], "postgres")
 
-    def start_serve(self, index, **environment):
+    def start_serve(self, index):
         app = self.apps[index]
         app.start("serve", [self.muster, "serve", "--host", app.address, "--port", "8080"], ACCOUNT,
-                  {**self.environment(index), **environment})
+                  self.environment(index))
 
     def start_worker(self):
         self.apps[0].start("worker", [self.muster, "worker"], ACCOUNT, self.environment(0))

@@ -2,6 +2,7 @@
 import bisect
 import collections
 import http.client
+import http.server
 import json
 import os
 import ssl
@@ -18,6 +19,8 @@ REPEAT_PAUSE = 0.2
 WRITE_TIMEOUT = 8
 # A stream has a heartbeat every 15 seconds.
 STREAM_TIMEOUT = 35
+# As the libraries of Standard Webhooks, and docs/notifications.md.
+WEBHOOK_TOLERANCE = 300
 
 
 def new_id():
@@ -86,14 +89,15 @@ def flaw(status, headers, data):
 class Load:
     def __init__(self, cluster, service):
         self.cluster, self.service = cluster, service
+        self.begin = time.monotonic()
         self.lock = threading.Lock()
         # When each write was acknowledged, and its event.
         self.times, self.events = [], []
         self.failures = collections.Counter()
         self.flaws = collections.Counter()
-        # For each reader, when which event arrived first; and how often an event came again on another stream.
         self.is_ending = False
         self.streams = []
+        self.webhook = Webhook(cluster.network.prefix + "1")
 
     def start(self):
         suffix = new_id()[-8:]
@@ -106,7 +110,7 @@ class Load:
                 request = self.service.call("POST", "/api/v1/friend-requests", writer[1], {"receiverId": reader[0]})
                 self.service.call("POST", f"/api/v1/friend-requests/{request['id']}/accept", reader[1])
         self.invitees = [reader[0] for reader in readers]
-        self.writer = people[0]
+        self.service.call("PUT", "/api/v1/devices", readers[0][1], {"platform": "webhook", "token": self.webhook.url})
         for reader in readers:
             for _ in range(STREAMS_PER_READER):
                 stream = Stream(self, reader[1])
@@ -184,8 +188,26 @@ class Load:
                 "WHERE NOT EXISTS (SELECT FROM events e WHERE e.id = a.id);").split()
         return lost
 
+    @property
+    def _ends(self):
+        return [*self.streams, self.webhook]
+
+    def expected(self, events):
+        """How many notifications all events make."""
+        return len(events) * len(self._ends)
+
     def undelivered(self, events):
-        return sum(event not in stream.arrived for stream in self.streams for event in events)
+        return sum(event not in end.arrived for end in self._ends for event in events)
+
+    def latest(self, events):
+        """The longest time from a write's acknowledgment to the arrival of one of its notifications: of all, and of
+        those that no webhook has refused."""
+        with self.lock:
+            times = dict(zip(self.events, self.times))
+        delays = [(end.arrived[event] - times[event], event) for end in self._ends for event in events
+                  if event in end.arrived]
+        return (max((delay for delay, _ in delays), default=0),
+                max((delay for delay, event in delays if event not in self.webhook.refused), default=0))
 
 
 class Stream:
@@ -193,7 +215,8 @@ class Stream:
 
     def __init__(self, load, token):
         self.load, self.token = load, token
-        self.arrived = set()
+        # When each event's notification arrived first.
+        self.arrived = {}
         self.repeated = 0
         self.last = None
         # When the stream broke.
@@ -229,7 +252,41 @@ class Stream:
                     event = json.loads(value).get("eventId")
                     if event:
                         self.repeated += event in self.arrived
-                        self.arrived.add(event)
+                        self.arrived.setdefault(event, time.monotonic())
                     self.last, number = number, None
         finally:
             connection.close()
+
+
+class Webhook:
+    """A reader's webhook, which accepts what a standard library accepts."""
+
+    def __init__(self, address):
+        self.arrived = {}
+        # Whether it refuses all, and the events that it has refused at least once.
+        self.is_refusing = False
+        self.refused = set()
+        webhook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["data"].get("eventId")
+                is_timely = abs(time.time() - int(self.headers["webhook-timestamp"])) <= WEBHOOK_TOLERANCE
+                is_welcome = is_timely and not webhook.is_refusing
+                if event and is_welcome:
+                    webhook.arrived.setdefault(event, time.monotonic())
+                elif event:
+                    webhook.refused.add(event)
+                self.send_response(204 if is_welcome else 400)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        server.daemon_threads = True
+        self.url = f"http://{address}:{server.server_port}/"
+        threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -144,16 +144,13 @@ class Program:
         return self.process.pid
 
     def _spawn(self):
-        # A library is not for the commands that lead to the program: its files would be root's.
-        late = {name: value for name, value in self.environment.items() if name.startswith(("LD_", "FAKETIME"))}
-        command = [*(["env", *(f"{name}={value}" for name, value in late.items())] if late else []), *self.command]
-        early = {name: value for name, value in self.environment.items() if name not in late}
+        command = self.command
         if self.user and os.geteuid() == 0:
             command = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *command]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self.machine.command(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, cwd=self.machine.folder, env={**ENVIRONMENT, **early})
+                start_new_session=True, cwd=self.machine.folder, env={**ENVIRONMENT, **self.environment})
 
     def start(self):
         with self.lock:
@@ -176,6 +173,11 @@ class Program:
         """Sends a signal to the process, which is started again if it ends."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
+
+    def kill_all(self):
+        """Kills the process and its children, as systemd does with a unit that ends."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self, number=signal.SIGTERM, seconds=15):
         """Ends the process for good."""

@@ -1,12 +1,16 @@
 """The plugs that are pulled, one after the other, and the table of what it cost."""
+import collections.abc
+import dataclasses
 import glob
 import http.client
+import json
 import os
 import signal
 import time
 
+import clocks
 from cluster import wait
-from load import Service
+from load import Load, Service, new_id
 
 # Before and after each fault.
 STEADY_SECONDS = 4
@@ -15,45 +19,93 @@ RECOVERY_SECONDS = 120
 DELIVERY_SECONDS = 30
 PARTITION_SECONDS = 40
 HANG_SECONDS = 20
-CLOCK_SECONDS = 300
-CLOCK_START_SECONDS = 15
 DISK_SECONDS = 75
+CLOCK_SECONDS = 300
+# How long something runs with a clock that is off.
+CLOCK_HOLD_SECONDS = 15
+# How far ahead a process accepts an access token, and no leeway at its end: docs/accounts.md.
+TOKEN_SKEW_SECONDS = 30
+
+
+@dataclasses.dataclass
+class Plug:
+    name: str
+    pull: collections.abc.Callable
+    # Before the time that is measured.
+    prepare: collections.abc.Callable = lambda: None
+    delivery: int = DELIVERY_SECONDS
+    balancer: str = "haproxy"
 
 
 class Plugs:
-    def __init__(self, cluster, load):
-        self.cluster, self.load = cluster, load
+    def __init__(self, cluster, services):
+        self.cluster, self.services = cluster, services
+        self.loads = {}
         self.rows = []
-        self.notes = []
+        # What went wrong, besides what the rows show.
+        self.problems = []
+
+    def load(self, balancer):
+        """The load through a balancer, which begins now if there is none."""
+        if balancer not in self.loads:
+            self.loads[balancer] = Load(self.cluster, self.services[balancer])
+            self.loads[balancer].start()
+        return self.loads[balancer]
+
+    def end(self):
+        for load in self.loads.values():
+            load.is_ending = True
+        time.sleep(1)
 
     def all(self):
-        """(name, function) of each plug, in the order in which they are pulled."""
+        """In the order in which they are pulled."""
         spaces = self.cluster.network.has_namespaces
         return [
-            ("none", lambda: time.sleep(10)),
-            ("switchover", self.switchover),
-            ("kill -9 of the primary's postmaster", self.kill_postmaster),
-            ("kill -9 of all on the primary's machine", self.kill_machine),
-            ("kill -9 of etcd's leader", self.kill_etcd),
-            ("SIGTERM to a serve (drain of 5 s)", self.restart_serve),
-            ("kill -9 of a serve", lambda: self.kill_app(0, "serve")),
-            ("kill -9 of both serve", self.kill_both),
-            ("kill -9 of the worker", lambda: self.kill_app(0, "worker")),
-            ("kill -9 of HAProxy", self.kill_haproxy),
-            *([("primary's cable out", self.cut_cable),
-               ("primary cut off from the other databases only", self.cut_databases),
-               ("primary's disk full", self.fill_disk)] if spaces else []),
-            ("synchronous standby hangs", self.hang_standby),
-            ("other standby lags, then primary's machine dies", self.lag),
-            ("a serve's clock 5 minutes ahead", self.serve_clock),
+            Plug("none", lambda: time.sleep(10)),
+            Plug("switchover", self.switchover),
+            Plug("kill -9 of the primary's postmaster", self.kill_postmaster),
+            Plug("kill -9 of all on the primary's machine", self.kill_machine),
+            Plug("kill -9 of etcd's leader", self.kill_etcd),
+            Plug("SIGTERM to a serve (drain of 5 s)", self.restart_serve),
+            Plug("kill -9 of a serve", lambda: self.kill_app(0, "serve")),
+            Plug("kill -9 of both serve", self.kill_both),
+            Plug("kill -9 of the worker", lambda: self.kill_app(0, "worker")),
+            Plug("kill -9 of HAProxy", lambda: self.kill_balancer("haproxy")),
+            *([Plug("primary's cable out", self.cut_cable),
+               Plug("primary cut off from the other databases only", self.cut_databases),
+               Plug("primary's disk full", self.fill_disk)] if spaces else []),
+            Plug("synchronous standby hangs", self.hang_standby),
+            Plug("other standby lags, then primary's machine dies", self.lag),
+            *[plug for name, title in (("nginx", "nginx"), ("caddy", "Caddy")) for plug in (
+                Plug(f"behind {title}: SIGTERM to a serve", self.restart_serve, balancer=name),
+                Plug(f"behind {title}: kill -9 of a serve", lambda: self.kill_app(0, "serve"), balancer=name),
+                Plug(f"kill -9 of {title}", lambda name=name: self.kill_balancer(name), balancer=name))],
+            *(self.clocks() if clocks.CAN_SHIFT else []),
         ]
 
-    def pull(self, name, plug):
-        load, cluster = self.load, self.cluster
+    def clocks(self):
+        """The plugs for each direction in which a clock may be off."""
+        for seconds, word in ((CLOCK_SECONDS, "ahead"), (-CLOCK_SECONDS, "behind")):
+            yield Plug(f"a serve's clock 5 minutes {word}", lambda seconds=seconds: self.serve_clock(seconds),
+                       self.age_tokens)
+            yield Plug(f"the worker's clock 5 minutes {word}", lambda seconds=seconds: self.worker_clock(seconds),
+                       delivery=90)
+            yield Plug(f"etcd's leader's clock 5 minutes {word}", lambda seconds=seconds: self.etcd_clock(seconds))
+            yield Plug(f"switchover to a machine 5 minutes {word}, and back",
+                       lambda seconds=seconds: self.database_clock(seconds), delivery=CLOCK_SECONDS + DELIVERY_SECONDS)
+
+    def pull(self, plug):
+        for balancer, other in self.loads.items():
+            if balancer not in ("haproxy", plug.balancer):
+                other.is_ending = True
+        load, cluster = self.load(plug.balancer), self.cluster
+        plug.prepare()
+        wait(cluster.is_whole, RECOVERY_SECONDS, "a whole cluster before the plug")
+        wait(lambda: load.times and time.monotonic() - load.times[-1] < 1, RECOVERY_SECONDS, "writes")
         time.sleep(STEADY_SECONDS)
         begin = time.monotonic()
         failures, flaws = load.failures.copy(), load.flaws.copy()
-        remark = plug() or ""
+        remark = plug.pull() or ""
         try:
             wait(cluster.is_whole, RECOVERY_SECONDS, "a whole cluster")
         except TimeoutError:
@@ -66,17 +118,19 @@ class Plugs:
         end = time.monotonic()
         events, gap = load.window(begin, end)
         try:
-            wait(lambda: load.undelivered(events) == 0, DELIVERY_SECONDS, "notifications")
+            wait(lambda: load.undelivered(events) == 0, plug.delivery, "notifications")
         except TimeoutError:
             pass
-        expected = len(events) * len(load.streams)
+        expected = load.expected(events)
+        latest, latest_unrefused = load.latest(events)
         row = {
-            "plug": name, "seconds": round(end - begin), "gap": gap, "acknowledged": len(events),
+            "plug": plug.name, "seconds": round(end - begin), "gap": gap, "acknowledged": len(events),
             "lost": len(load.lost(events)),
-            "delivered": expected - load.undelivered(events), "expected": expected,
+            "delivered": expected - load.undelivered(events), "expected": expected, "latest": latest,
             "survived": sum(not any(begin <= at <= end for at in stream.breaks) for stream in load.streams),
             "streams": len(load.streams), "failures": load.failures - failures, "flaws": load.flaws - flaws,
-            "remark": remark,
+            "remark": remark + (f" ({latest_unrefused:.1f} s where no webhook refused)"
+                                if latest_unrefused < latest - 1 else ""),
         }
         self.rows.append(row)
         return row
@@ -182,51 +236,80 @@ class Plugs:
         self.cluster.apps[0].programs["serve"].send(signal.SIGTERM)
         time.sleep(15)
 
-    def kill_haproxy(self):
-        # The master, and with it the worker, which sees that its master is gone.
-        self.cluster.balancers["haproxy"].programs["haproxy"].send(signal.SIGKILL)
+    def kill_balancer(self, name):
+        self.cluster.balancers[name].programs[name].kill_all()
         time.sleep(8)
 
     # Clocks
 
-    @staticmethod
-    def clock(seconds):
-        """The variables of a process whose clock is off. The kernel's namespaces of
-        time do not help: they shift only the clocks that count from the start of the machine."""
-        found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-        if not found:
-            raise RuntimeError("libfaketime is not installed")
-        return {"LD_PRELOAD": found[0], "FAKETIME": f"{seconds:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                "FAKETIME_DONT_RESET": "1"}
+    def age_tokens(self):
+        """A process that is behind refuses the load's own tokens for this long: `serve_clock` shows that."""
+        begin = self.load("haproxy").begin
+        wait(lambda: time.monotonic() - begin > CLOCK_SECONDS, CLOCK_SECONDS + 1, "old tokens")
 
-    def serve_clock(self):
-        app = self.cluster.apps[0]
-        app.programs["serve"].stop()
-        self.cluster.start_serve(0, **self.clock(CLOCK_SECONDS))
-        try:
-            wait(lambda: self._is_live(app), CLOCK_START_SECONDS, "a live serve")
-            time.sleep(20)
-            return ""
-        except TimeoutError:
-            return "not measured, because serve does not start under libfaketime"
-        finally:
-            app.programs["serve"].stop()
-            self.cluster.start_serve(0)
+    def serve_clock(self, seconds):
+        pid = self.cluster.apps[0].programs["serve"].pid
+        clocks.shift(pid, seconds)
+        off, right = (Service(app.address, port=8080) for app in self.cluster.apps)
+        verdicts = []
+        for kind, issuer, reader, lead in (("its tokens elsewhere", off, right, seconds),
+                                           ("others' tokens there", right, off, -seconds)):
+            name = f"c{new_id()[-10:]}"
+            token = issuer.call("POST", "/api/v1/auth/register", None, {
+                "username": name, "email": f"{name}@example.com", "password": f"the-password-of-{name}"})["accessToken"]
+            status, _, data = reader.send("GET", "/api/v1/users/me", token)
+            verdict = "accepted" if status == 200 else f"{status} {json.loads(data)['type']}"
+            expected = "401 invalid-token" if lead > TOKEN_SKEW_SECONDS else "accepted"
+            if verdict != expected:
+                self.problems.append(f"{kind}: {verdict}, and not {expected}")
+            verdicts.append(f"{kind}: {verdict}")
+        time.sleep(CLOCK_HOLD_SECONDS)
+        clocks.shift(pid, 0)
+        return ", ".join(verdicts)
 
-    @staticmethod
-    def _is_live(app):
-        try:
-            return Service(app.address, port=8080).send("GET", "/health/live")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
+    def worker_clock(self, seconds):
+        webhook = self.load("haproxy").webhook
+        pid, refused = self.cluster.apps[0].programs["worker"].pid, len(webhook.refused)
+        clocks.shift(pid, seconds)
+        time.sleep(CLOCK_HOLD_SECONDS)
+        # Receivers refuse a time that is too far off. The rest arrives once the clock is right.
+        clocks.shift(pid, 0)
+        return f"webhooks refused: {len(webhook.refused) - refused}"
+
+    def database_clock(self, seconds):
+        webhook = self.load("haproxy").webhook
+        machine = self.cluster.find("sync_standby")
+        self.cluster.set_clock(machine, seconds)
+        self.cluster.switch_over(machine)
+        wait(lambda: self.cluster.primary() is machine and self.cluster.is_whole(), RECOVERY_SECONDS, "the switchover")
+        off = float(self.cluster.sql("SELECT extract(epoch FROM clock_timestamp())")) - time.time()
+        if abs(off - seconds) > 2:
+            self.problems.append(f"the primary's clock was {off:.0f} s off")
+        time.sleep(CLOCK_HOLD_SECONDS)
+        # Some deliveries fail, and wait for a time by this clock.
+        webhook.is_refusing = True
+        time.sleep(3)
+        self.cluster.switch_over(self.cluster.find("sync_standby"))
+        wait(lambda: self.cluster.primary() not in (None, machine), RECOVERY_SECONDS, "the switchover back")
+        webhook.is_refusing = False
+        # The old primary's PostgreSQL starts again, with the right clock.
+        wait(self.cluster.is_whole, RECOVERY_SECONDS, "a whole cluster")
+        self.cluster.set_clock(machine, 0)
+
+    def etcd_clock(self, seconds):
+        etcd = self.cluster.etcd_leader().programs["etcd"]
+        clocks.shift(etcd.pid, seconds)
+        time.sleep(PARTITION_SECONDS)
+        clocks.shift(etcd.pid, 0)
 
     def table(self):
         """The rows in Markdown."""
-        lines = ["| plug | s without writes | acknowledged | lost | notifications delivered | streams that survived |",
-                 "|---|---|---|---|---|---|"]
+        lines = ["| plug | s without writes | acknowledged | lost | notifications delivered | latest after s | "
+                 "streams that survived |", "|---|---|---|---|---|---|---|"]
         for row in self.rows:
             name = row["plug"] + (f": {row['remark'].strip()}" if row["remark"] else "")
             lines.append(
                 f"| {name} | {row['gap']:.1f} | {row['acknowledged']} | {row['lost']} | "
-                f"{row['delivered']} of {row['expected']} | {row['survived']} of {row['streams']} |")
+                f"{row['delivered']} of {row['expected']} | {row['latest']:.1f} | "
+                f"{row['survived']} of {row['streams']} |")
         return "\n".join(lines)
