@@ -216,6 +216,10 @@ def check(costs):
     assert 1 < nodes_of(2) < 2
     # A cluster holds several copies of each row.
     near(taken(history[-1], model.NODES)["disk"] * model.NODES, model.COPIES * size(history[-1]))
+    assert all(month.live < working_set(month) < size(month) for month in history)
+    assert costs.processes(0) == (2, 2)
+    for daily in (1e6, 3e6, 1e7):
+        assert costs.processes(daily)[0] * model.STREAMS >= costs.streams(daily)
     near(sum(getattr(history[-1], part) for part in PARTS), size(history[-1]))
     near(costs.peak(DAY_SECONDS, 0)[0], model.PEAK * costs.sums["database_us"] / 1e6)
     assert costs.peak(1, 2e6)[0] > costs.peak(1, 1e6)[0]
