@@ -64,7 +64,8 @@ RETURN CASE WHEN older ? 'changes' AND newer ? 'changes' THEN
 END;
 CREATE AGGREGATE merged_payload(jsonb) (SFUNC = merged_payload, STYPE = jsonb);
 
--- The inboxes.
+-- The inboxes, in partitions of 30 days. Old partitions are dropped, which costs nothing per row and leaves no dead rows.
+-- No other table is partitioned: those grow slower, and a uniqueness that is a promise needs one index.
 CREATE TABLE notifications (
   recipient_id uuid NOT NULL,
   -- The item's place in the inbox and its number in the stream. Taken under the lock of the recipient's stamps, so it
@@ -83,16 +84,97 @@ CREATE TABLE notifications (
     (CASE WHEN type = 'answer-proposed' THEN payload->>'proposalId' ELSE payload->>'guestId' END)::uuid
   ) STORED,
   PRIMARY KEY (recipient_id, filed_at)
-);
+) PARTITION BY RANGE (filed_at);
 CREATE INDEX notifications_by_guest ON notifications (guest_id) WHERE guest_id IS NOT NULL;
 CREATE INDEX notifications_by_person ON notifications (person_id, recipient_id) WHERE person_id IS NOT NULL;
--- For marking and counting unread items: an inbox holds 90 days.
+-- For marking and counting unread items.
 CREATE INDEX unread_notifications ON notifications (recipient_id, filed_at) WHERE read_at IS NULL;
 -- For erasing the notes and places of a deleted account's events.
 CREATE INDEX notifications_of_edits ON notifications (subject_id) WHERE type = 'event-updated';
 -- For removing the name of a visitor from notifications that name several.
 CREATE INDEX notifications_of_several ON notifications (subject_id) WHERE payload ? 'guests';
-CREATE INDEX notifications_by_age ON notifications (filed_at);
+
+-- Items of a time without a partition: the clock has jumped, or no worker has run for a month. Old ones are deleted.
+CREATE TABLE notifications_default PARTITION OF notifications DEFAULT;
+-- For deleting them. It has no order, so that no page is read by it.
+CREATE INDEX notifications_default_by_age ON notifications_default USING brin (filed_at);
+
+-- The start of a partition, from a time in it.
+CREATE FUNCTION notification_period(moment timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN date_bin(notification_span(), moment, timestamptz '2000-01-01 00:00:00+00');
+
+-- Items filed before this time are over. It is the start of a partition, 90 to 120 days ago.
+CREATE FUNCTION notifications_over() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+RETURN notification_period(now() - 3 * notification_span());
+
+-- The partitions of 30 days.
+CREATE VIEW notification_partitions AS
+SELECT name, start, start + notification_span() AS until
+FROM (
+  SELECT c.relname::text AS name,
+    substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''([^'']+)''\)')::timestamptz AS start
+  FROM pg_inherits AS i
+  JOIN pg_class AS c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'notifications'::regclass
+) AS each
+WHERE start IS NOT NULL;
+
+-- Makes the partition of a time, and below those of these 30 days and the next ones. The workers' role may not create tables, so these functions
+-- have the owner's rights. They take no names from their caller. A lock that is not free at once is tried again by a
+-- later run, because reads of inboxes wait behind one that waits.
+CREATE FUNCTION make_notification_partition(moment timestamptz) RETURNS integer LANGUAGE plpgsql
+SET search_path = pg_catalog, public, pg_temp SET TimeZone = 'UTC' SET lock_timeout = '100ms' AS $$
+DECLARE
+  start timestamptz := public.notification_period(moment);
+  until timestamptz := start + public.notification_span();
+  -- The minute at which it starts.
+  name text := 'notifications_' || to_char(start, 'YYYYMMDDHH24MI');
+BEGIN
+  IF to_regclass('public.' || name) IS NOT NULL THEN RETURN 0; END IF;
+  LOCK TABLE ONLY public.notifications IN SHARE UPDATE EXCLUSIVE MODE;
+  -- After a jump of the clock, there may be enough of another time.
+  IF (SELECT count(*) FROM public.notification_partitions) >= 6 THEN RETURN 0; END IF;
+  LOCK TABLE public.notifications_default IN ACCESS EXCLUSIVE MODE;
+  -- Its items would belong into the new partition. They and those that follow stay here until they are deleted.
+  IF EXISTS (SELECT FROM public.notifications_default WHERE filed_at >= start AND filed_at < until) THEN RETURN 0; END IF;
+  EXECUTE format(
+    'CREATE TABLE IF NOT EXISTS public.%I PARTITION OF public.notifications FOR VALUES FROM (%L) TO (%L)',
+    name, start, until);
+  RETURN 1;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION make_notification_partition FROM PUBLIC;
+
+CREATE FUNCTION make_notification_partitions() RETURNS integer LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+  SELECT public.make_notification_partition(now()) + public.make_notification_partition(now() + public.notification_span())
+$$;
+REVOKE EXECUTE ON FUNCTION make_notification_partitions FROM PUBLIC;
+
+-- Drops one partition whose items are over, once no user sees them: a DROP moves no stamps. DETACH ... CONCURRENTLY
+-- cannot run in a function, and needs the owner's rights.
+CREATE FUNCTION drop_notification_partition() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '100ms' AS $$
+DECLARE
+  old record;
+BEGIN
+  SELECT name, until INTO old FROM public.notification_partitions ORDER BY start LIMIT 1;
+  IF NOT FOUND OR old.until > public.notifications_over()
+    OR EXISTS (SELECT FROM public.user_stamps WHERE inbox_floor < old.until)
+  THEN RETURN 0; END IF;
+  LOCK TABLE ONLY public.notifications IN ACCESS EXCLUSIVE MODE;
+  -- Nothing is filed now. Meanwhile, a user with a lower floor may have registered, whose clock was behind.
+  IF EXISTS (SELECT FROM public.user_stamps WHERE inbox_floor < old.until) THEN RETURN 0; END IF;
+  EXECUTE format('DROP TABLE IF EXISTS public.%I', old.name);
+  RETURN 1;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION drop_notification_partition FROM PUBLIC;
+
+-- Also for the last 90 days, which an import may fill.
+DO $$ BEGIN
+  PERFORM make_notification_partition(now() + period * notification_span()) FROM generate_series(-3, 1) AS period;
+END $$;
 
 -- Types that a user has turned off on their devices.
 CREATE TABLE muted_notifications (
@@ -283,7 +365,13 @@ DROP TABLE mails;
 DROP TABLE deliveries;
 DROP TABLE devices;
 DROP TABLE muted_notifications;
+DROP FUNCTION drop_notification_partition;
+DROP FUNCTION make_notification_partitions;
+DROP FUNCTION make_notification_partition;
+DROP VIEW notification_partitions;
+DROP FUNCTION notifications_over;
 DROP TABLE notifications;
+DROP FUNCTION notification_period;
 DROP AGGREGATE merged_payload(jsonb);
 DROP FUNCTION merged_payload(jsonb, jsonb);
 DROP FUNCTION notification_id;

@@ -47,9 +47,8 @@ enum Housekeeping {
     Step(name: "forgetting responses") { try await IdempotentRequest.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting reports") { try await Report.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting workers") { try await Heartbeat.purge(atMost: 1000, in: $0) },
-    Step(name: "emptying inboxes") { database in
-      try await database.change { try await InboxItem.purge(atMost: 1000, in: $0) }
-    },
+    Step(name: "making room for notifications") { try await InboxItem.makePartitions(in: $0) },
+    Step(name: "emptying inboxes") { try await InboxItem.purge(atMost: 1000, in: $0) },
   ]
 
   /// Does a batch of each step in turn, until nothing is left or the process is asked to stop. A step that fails is

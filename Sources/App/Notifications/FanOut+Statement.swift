@@ -133,7 +133,8 @@ extension FanOut {
     """
   }
 
-  /// Files the notices in the inboxes and advances each recipient's stamp once, by a microsecond for each notice. Skips
+  /// Files the notices in the inboxes and advances each recipient's stamp once, by a microsecond for each notice. They
+  /// are filed above the inbox's floor, which may be in the future after the clock was wrong. Skips
   /// recipients without an account and those who cannot see the user whom the notice names. A guest's answer replaces
   /// the guest's earlier unread answers. So does a request for approval. A visitor is known by the payload's `guestId`.
   private static let filing: SQL = """
@@ -166,7 +167,10 @@ extension FanOut {
       GROUP BY recipient_id
       ORDER BY recipient_id
       ON CONFLICT (user_id) DO UPDATE SET
-        notifications = \(Stamps.next("notifications", step: "(excluded.notifications - timestamptz 'epoch')"))
+        notifications = greatest(
+          \(Stamps.next("notifications", step: "(excluded.notifications - timestamptz 'epoch')")),
+          s.inbox_floor + (excluded.notifications - timestamptz 'epoch')
+        )
       RETURNING s.user_id, s.notifications AS stamp
     ),
     filed AS (

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 
-/// A notification in a user's inbox. It stays there for 90 days, whether it is delivered or not.
+/// A notification in a user's inbox. It stays there for 90 to 120 days, whether it is delivered or not.
 struct InboxItem: Sendable {
   typealias ID = Identifier<InboxItem>
 
@@ -26,13 +26,13 @@ struct InboxItem: Sendable {
   static let columns: SQL = "n.id, n.filed_at, n.created_at, n.read_at, n.payload"
 
   /// The items that a user sees in their inbox, up to a WHERE clause that may be continued with AND. Items that name a
-  /// user who is hidden from them are left out.
+  /// user who is hidden from them are left out, and so are those below the inbox's floor.
   static func source(of user: User.ID) -> SQL {
-    "notifications AS n WHERE \(isShown(to: user))"
-  }
-
-  private static func isShown(to user: User.ID) -> SQL {
-    "n.recipient_id = \(user) AND (n.person_id IS NULL OR \(User.visible("n.person_id", to: user)))"
+    """
+    notifications AS n WHERE n.recipient_id = \(user)
+      AND n.filed_at >= (SELECT inbox_floor FROM user_stamps WHERE user_id = \(user))
+      AND (n.person_id IS NULL OR \(User.visible("n.person_id", to: user)))
+    """
   }
 
   init(row: Row) throws {
@@ -131,34 +131,5 @@ extension InboxItem: JSONWritable {
   func write(to json: inout JSONWriter) {
     json.notification(
       id: id, createdAt: createdAt, readAt: readAt, content: Notice.rendered(payload, at: createdAt))
-  }
-}
-
-extension InboxItem {
-  /// Seconds for which an inbox keeps its items: 90 days.
-  static let lifetime = 90 * 86_400
-
-  /// Deletes old items from the inboxes.
-  ///
-  /// - Returns: the number of deleted items.
-  static func purge(olderThan seconds: Int = lifetime, atMost limit: Int, in change: Change) async throws -> Int {
-    let old = try await change.rows(
-      """
-      SELECT recipient_id, filed_at FROM notifications
-      WHERE filed_at < now() - make_interval(secs => \(Double(seconds)))
-      LIMIT \(limit)
-      """)
-    guard !old.isEmpty else { return 0 }
-    let recipients: [User.ID] = try old.map { try $0["recipient_id"] }
-    let times: [Timestamp] = try old.map { try $0["filed_at"] }
-    for recipient in Set(recipients) { change.touch(.notifications, of: recipient) }
-    // Runs under the locks of the inboxes' stamps, like filing items and marking them as read.
-    change.erase(
-      """
-      DELETE FROM notifications AS n
-      USING unnest(\(recipients), \(times)) AS old (recipient_id, filed_at)
-      WHERE n.recipient_id = old.recipient_id AND n.filed_at = old.filed_at
-      """)
-    return old.count
   }
 }

@@ -96,14 +96,16 @@ public struct LoadSeed: Sendable {
         if number % 10_000 == 0 { progress("people", Double(number) / Double(users)) }
       }
     }
-    let columns = ["user_id"] + Collection.allCases.map(\.column)
+    let columns = ["user_id"] + Collection.allCases.map(\.column) + ["inbox_floor"]
     try connection.copy(into: "user_stamps", columns: columns) { rows in
       for number in 0..<users {
         var random = Random(seed, "stamps", number)
         var stamp: Timestamp {
           Timestamp(microseconds: start.microseconds - .random(in: 0..<Self.week, using: &random))
         }
-        try rows.append(userID(number).rawValue, followedBy: Collection.allCases.map { _ in stamp })
+        // As of a user who registers now.
+        let floor = start.adding(seconds: -90 * 86_400)
+        try rows.append(userID(number).rawValue, followedBy: Collection.allCases.map { _ in stamp } + [floor])
         if number % 10_000 == 0 { progress("stamps", Double(number) / Double(users)) }
       }
     }

@@ -312,6 +312,6 @@ extension Export.Section {
       withheld: ["id", "session_ids", "had_other_readers", "epoch"]),
     Self(
       name: "collectionStamps", table: "user_stamps", owners: ["user_id"], key: .uuid("user_id"),
-      times: Collection.allCases.map(\.column)),
+      times: Collection.allCases.map(\.column), withheld: ["inbox_floor"]),
   ]
 }

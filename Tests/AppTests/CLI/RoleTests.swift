@@ -36,7 +36,7 @@ import Testing
           FROM pg_class AS c
           CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'])
             WITH ORDINALITY AS r (name, place)
-          WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND c.relname <> 'schema_migrations'
+          WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND c.relname <> 'schema_migrations'
             AND has_table_privilege(c.oid, r.name)
           GROUP BY c.oid
           """
@@ -70,7 +70,10 @@ import Testing
         "CREATE INDEX mine ON users (bio)", "CREATE EXTENSION hstore", "ALTER TABLE users ADD COLUMN mine int",
         "ALTER TABLE sessions DISABLE TRIGGER session_ends", "ALTER TABLE users DROP CONSTRAINT users_pkey",
         "ALTER TABLE users OWNER TO current_user", "ALTER ROLE current_user SUPERUSER", "DROP TABLE notifications",
-        "DROP VIEW friends", "DROP FUNCTION uuid_v7", "DROP TRIGGER session_ends ON sessions", "TRUNCATE users CASCADE",
+        "DROP TABLE notifications_default", "ALTER TABLE notifications DETACH PARTITION notifications_default",
+        "CREATE TABLE mine PARTITION OF notifications FOR VALUES FROM ('1999-01-01') TO ('1999-01-02')",
+        "SELECT make_notification_partition(now() - interval '10 years')", "DROP VIEW friends", "DROP FUNCTION uuid_v7",
+        "DROP TRIGGER session_ends ON sessions", "TRUNCATE users CASCADE",
         "TRUNCATE notifications", "SET session_replication_role = replica", "SET ROLE muster",
         "COPY users TO PROGRAM 'cat'", "COPY users FROM '/etc/passwd'", "SELECT pg_read_file('/etc/passwd')",
         "CREATE TRIGGER mine BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION note_session_end()",
@@ -82,6 +85,33 @@ import Testing
         }
         #expect(refused?.sqlState == "42501", "\(statement): \(refused?.description ?? "done")")
       }
+    }
+  }
+
+  @Test func `the service's role makes and drops partitions of notifications by functions, and others may not`()
+    async throws
+  {
+    try await TestApp.withDatabase { databaseURL in
+      let limited = TestCluster.limited(databaseURL)
+      let newest = "(SELECT max(name) FROM notification_partitions)"
+      try await attempt("DO $$ BEGIN EXECUTE format('DROP TABLE %I', \(newest)); END $$", at: databaseURL)
+      try await attempt("SELECT make_notification_partition(now() - interval '1 year')", at: databaseURL)
+      let count: SQL = "SELECT count(*) FROM notification_partitions"
+      for (function, left) in [("make_notification_partitions", 6), ("drop_notification_partition", 5)] {
+        try await attempt("SELECT \(function)()", at: limited)
+        #expect(try await ScriptConnection.run(limited) { try $0.rows(count)[0][0] as Int } == left)
+        // Its settings are its own, whatever the caller's are: names in another schema do not lead it astray.
+        let settings: SQL = "SELECT array_to_string(proconfig, ' ') FROM pg_proc WHERE proname = \(function)"
+        let fixed: String = try await ScriptConnection.run(limited) { try $0.rows(settings)[0][0] }
+        #expect(fixed.contains("search_path=pg_catalog, public, pg_temp"), "\(fixed)")
+        let others: SQL = """
+          SELECT count(*) FROM pg_proc CROSS JOIN LATERAL aclexplode(proacl) AS acl
+          WHERE proname = \(function) AND acl.grantee = 0
+          """
+        #expect(try await ScriptConnection.run(limited) { try $0.rows(others)[0][0] as Int } == 0)
+      }
+      // What the functions make can be used, as all tables.
+      try await attempt("DO $$ BEGIN EXECUTE format('SELECT FROM %I', \(newest)); END $$", at: limited)
     }
   }
 

@@ -12,8 +12,8 @@ extension PlanTests {
   private static let long = 10_000
 
   /// A user with past events as a creator, as a co-host and as a guest, as many of each. Ten of each kind are of the last
-  /// weeks, and all others are older than two years. Twenty of each kind are to come. All but five notifications are
-  /// read.
+  /// weeks, and all others are older than two years. Twenty of each kind are to come. The notifications are of the last
+  /// 85 days, and all but five are read.
   private static func plantLife(of user: Phone, past: Int, beside friend: Phone, in app: TestApp) async throws {
     let (me, other) = (user.userID, friend.userID)
     try await app.database.batch(
@@ -41,7 +41,7 @@ extension PlanTests {
       "INSERT INTO invitations (event_id, user_id) SELECT id, \(me) FROM life WHERE role = 'guest'",
       """
       INSERT INTO notifications (recipient_id, filed_at, id, type, subject_id, person_id, payload, created_at, read_at)
-      SELECT \(me), now() - place * interval '1 minute', uuid_v7(), 'event-cancelled', uuid_v7(), \(other),
+      SELECT \(me), now() - place * interval '85 days' / \(past)::float8, uuid_v7(), 'event-cancelled', uuid_v7(), \(other),
         '{"type": "event-cancelled", "title": "Picnic"}', now(), CASE WHEN place > 5 THEN now() END
       FROM generate_series(1, \(past)) AS place
       """)
@@ -119,8 +119,20 @@ extension PlanTests {
         }
         try await compare("calendar") { _ = try await app.calendarFeed(feeds[$0]) }
       }
+      try await checkInbox(of: old, log, in: app)
       try await checkExport(of: old, log)
       try await checkUnread(of: old, log, in: app)
+    }
+  }
+
+  /// A page of the inbox reads its items, one of each partition that has any, and the unread ones, which it counts.
+  private func checkInbox(of phone: Phone, _ log: PlanLog, in app: TestApp) async throws {
+    let partitions: Int = try #require(try await app.value("SELECT count(*) FROM notification_partitions"))
+    for limit in [9, 50] {
+      let cost = try await Self.cost(log) { _ = try await phone.get("notifications?limit=\(limit)") }
+      // Beside the items: the stamps, the floor, and for each partition and index at most three pages of the index.
+      #expect(cost.rows <= limit + 1 + partitions + 5 + 3, "\(limit): \(cost)")
+      #expect(cost.buffers <= 2 * (limit + 1) + 7 * partitions + 30, "\(limit): \(cost)")
     }
   }
 

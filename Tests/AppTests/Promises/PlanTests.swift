@@ -19,12 +19,14 @@ import Testing
     let action: String
     let indexes: [String]
     let plans: [String]
+    /// The partition of `notifications` with all rows. The planner may scan one that is empty.
+    let month: String
 
     func check() {
       #expect(!plans.isEmpty, "\(action)")
       for plan in plans {
         for scan in plan.matches(of: /Seq Scan on (\w+)/) {
-          #expect(!largeTables.contains(String(scan.1)), "\(action): \(plan)")
+          #expect(!(largeTables + [month]).contains(String(scan.1)), "\(action): \(plan)")
         }
         // Of a sort, a hash table of groups, and a hash join.
         #expect(!plan.contains("Disk"), "\(action): \(plan)")
@@ -93,12 +95,15 @@ import Testing
       for friend in friends.prefix(3) { try await friend.addSessionAndDevice() }
       try await app.fileNotifications(100, for: ana)
       try await app.database.execute("ANALYZE")
+      let month: String = try #require(
+        try await app.value(
+          "SELECT name FROM notification_partitions JOIN pg_class ON relname = name ORDER BY reltuples DESC LIMIT 1"))
       // Often enough that PostgreSQL keeps a plan for all parameters, where that is cheaper.
       func check(
         _ action: String, times: Int = 12, _ indexes: String..., body: (Int) async throws -> Void
       ) async throws {
         let plans = try await log.plans { for time in 0..<times { try await body(time) } }
-        Expected(action: action, indexes: indexes, plans: plans).check()
+        Expected(action: action, indexes: indexes, plans: plans, month: month).check()
       }
       var (events, requests): ([String], [String]) = ([], [])
       try await check("creating an event with invitees", "events_pkey", "user_stamps_pkey") {
@@ -144,10 +149,11 @@ import Testing
       try await check("the requests", "friend_requests_received") { _ in
         _ = try await ana.get("friend-requests?direction=incoming")
       }
-      try await check("the inbox", "notifications_pkey", "unread_notifications") { _ in
+      let unread = "\(month)_recipient_id_filed_at_idx"
+      try await check("the inbox", "\(month)_pkey", unread) { _ in
         _ = try await ana.get("notifications")
       }
-      try await check("marking as read", "unread_notifications", "user_stamps_pkey") { _ in
+      try await check("marking as read", unread, "user_stamps_pkey") { _ in
         try await app.fileNotifications(1, for: ana)
         try await ana.markRead(#"{"all": true}"#)
       }

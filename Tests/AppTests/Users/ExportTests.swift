@@ -96,7 +96,7 @@ import Testing
         SELECT c.relname, c.relkind IN ('r', 'p') AS is_table, a.attname
         FROM pg_class AS c
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
         """)
       var columns: [String: Set<String>] = [:]
       var tables: Set<String> = []

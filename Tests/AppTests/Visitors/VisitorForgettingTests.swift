@@ -79,14 +79,17 @@ import Testing
 
   @Test func `notices are found by their guest through an index`() async throws {
     try await TestApp.run { app in
-      for table in ["notifications", "notification_queue", "deliveries"] {
+      for (table, index) in [
+        ("notifications", "notifications_default_guest_id_idx"),
+        ("notification_queue", "notification_queue_by_guest"), ("deliveries", "deliveries_by_guest"),
+      ] {
         let plan: [String] = try await app.database.transaction { transaction in
           _ = try await transaction.rows("SET LOCAL enable_seqscan = off")
           return try await transaction.rows(
             "EXPLAIN SELECT 1 FROM \(unescaped: table) WHERE guest_id = ANY(ARRAY[uuid_v7()])"
           ).map { try $0[0] }
         }
-        #expect(plan.contains { $0.contains("\(table)_by_guest") }, "\(plan)")
+        #expect(plan.contains { $0.contains(index) } && !plan.contains { $0.contains("Seq Scan") }, "\(plan)")
       }
     }
   }

@@ -19,8 +19,9 @@ SELECT q.id,
   CASE WHEN d.platform = 'ios' THEN (
     SELECT count(*)
     FROM (
-      SELECT FROM notifications AS n
-      WHERE n.recipient_id = q.recipient_id AND n.read_at IS NULL AND NOT EXISTS (
+      SELECT FROM user_stamps AS inbox
+      JOIN notifications AS n ON n.recipient_id = inbox.user_id AND n.filed_at >= inbox.inbox_floor
+      WHERE inbox.user_id = q.recipient_id AND n.read_at IS NULL AND NOT EXISTS (
         SELECT FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.person_id
       )
       LIMIT $4

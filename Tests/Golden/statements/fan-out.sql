@@ -89,7 +89,8 @@ addressed AS MATERIALIZED (
       SELECT FROM hidden WHERE hidden.user_id = recipient.id AND hidden.hidden_id = part.person_id OFFSET 0
     )
 ),
---! Moves each recipient's stamp once, in the order of ids, by as many microseconds as there are notices.
+--! Moves each recipient's stamp once, in the order of ids, by as many microseconds as there are notices, and above the
+--! inbox's floor.
 stamped AS (
   INSERT INTO user_stamps AS s (user_id, notifications)
   SELECT recipient_id, timestamptz 'epoch' + max(notices) * interval '1 microsecond'
@@ -97,7 +98,10 @@ stamped AS (
   GROUP BY recipient_id
   ORDER BY recipient_id
   ON CONFLICT (user_id) DO UPDATE SET
-    notifications = greatest(clock_timestamp(), s.notifications + (excluded.notifications - timestamptz 'epoch') + CASE WHEN s.notifications < clock_timestamp() THEN interval '0' ELSE random() * interval '10 milliseconds' END)
+    notifications = greatest(
+      greatest(clock_timestamp(), s.notifications + (excluded.notifications - timestamptz 'epoch') + CASE WHEN s.notifications < clock_timestamp() THEN interval '0' ELSE random() * interval '10 milliseconds' END),
+      s.inbox_floor + (excluded.notifications - timestamptz 'epoch')
+    )
   RETURNING s.user_id, s.notifications AS stamp
 ),
 --! Files an inbox item for each, at a time of its own up to the stamp.

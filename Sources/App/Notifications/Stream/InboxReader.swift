@@ -32,13 +32,13 @@ struct InboxReader: Sendable {
       """
       SELECT moved.user_id, moved.stamp, item.*
       FROM (
-        SELECT known.user_id, known.place, s.notifications AS stamp
+        SELECT known.user_id, known.place, s.notifications AS stamp, s.inbox_floor
         FROM unnest(\(known.map(\.user)), \(known.map(\.stamp)), \(known.map(\.place))) AS known (user_id, stamp, place)
         JOIN user_stamps AS s ON s.user_id = known.user_id
         WHERE s.notifications <> known.stamp
       ) AS moved
       LEFT JOIN LATERAL (
-        \(items(of: "moved.user_id", after: "moved.place"))
+        \(items(of: "moved", after: "moved.place"))
       ) AS item ON true
       ORDER BY moved.user_id, item.place
       """)
@@ -60,7 +60,7 @@ struct InboxReader: Sendable {
       SELECT s.notifications AS stamp, item.*
       FROM user_stamps AS s
       LEFT JOIN LATERAL (
-        \(items(of: "s.user_id", after: "\(place)"))
+        \(items(of: "s", after: "\(place)"))
       ) AS item ON true
       WHERE s.user_id = \(user)
       ORDER BY item.place
@@ -69,11 +69,12 @@ struct InboxReader: Sendable {
     return Page(events: try rows.compactMap(event), stamp: try first["stamp"])
   }
 
-  private func items(of recipient: SQL, after place: SQL) -> SQL {
+  /// - Parameter inbox: a row with `user_id` and `inbox_floor`.
+  private func items(of inbox: SQL, after place: SQL) -> SQL {
     """
     SELECT n.filed_at AS place, \(InboxItem.columns)
     FROM notifications AS n
-    WHERE n.recipient_id = \(recipient) AND n.filed_at > \(place)
+    WHERE n.recipient_id = \(inbox).user_id AND n.filed_at > \(place) AND n.filed_at >= \(inbox).inbox_floor
       AND NOT EXISTS (SELECT 1 FROM hidden AS h WHERE h.user_id = n.recipient_id AND h.hidden_id = n.person_id)
     ORDER BY n.filed_at
     LIMIT \(Self.pageLength)

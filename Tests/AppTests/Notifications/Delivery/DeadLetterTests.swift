@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `dead letters are deleted after 30 days, and inbox items after 90 with a new stamp`() async throws {
+  @Test func `dead letters are deleted after 30 days, and inbox items after 120 with a new stamp`() async throws {
     try await TestApp.run { app in
       let (ana, ben) = try await app.friends("ana", "ben")
       try await app.gatherReaders(2)
@@ -120,8 +120,9 @@ import Testing
       try await app.database.execute(
         """
         UPDATE notifications
-        SET filed_at = now() - make_interval(days => CASE WHEN recipient_id = \(ana.userID) THEN 89 ELSE 91 END)
+        SET filed_at = now() - make_interval(days => CASE WHEN recipient_id = \(ana.userID) THEN 89 ELSE 121 END)
         """)
+      try await app.database.execute("UPDATE user_stamps SET inbox_floor = '-infinity'")
       func stamp(_ phone: Phone) async throws -> Timestamp? {
         try await app.value(
           "SELECT notifications FROM user_stamps WHERE user_id = \(phone.userID)")
