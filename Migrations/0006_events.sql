@@ -76,6 +76,8 @@ CREATE TABLE events (
 -- As `invitations_of_user`.
 CREATE INDEX events_of_creator ON events (creator_id, archived_start, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
+-- For an operator's limit on the time in the archive.
+CREATE INDEX events_to_delete ON events (archived_at) WHERE archived_at IS NOT NULL;
 CREATE INDEX events_by_zone_rules ON events (zone_rules) WHERE archived_at IS NULL;
 CREATE INDEX events_to_remind ON events (remind_at) WHERE remind_at IS NOT NULL;
 

@@ -3,17 +3,22 @@ import Postgres
 import ServiceLifecycle
 
 /// Keeps the local times of events, archives past ones and deletes expired data, in small batches.
-enum Housekeeping {
+struct Housekeeping: Sendable {
+  let zones: ZoneDatabase
+  /// Days in the archive; nil if archived events are kept.
+  var eventRetention: Int?
+  let logger: Logger
+
   private struct Step: Sendable {
     let name: String
     /// Does one batch, and returns the number of rows in it.
-    let batch: @Sendable (Database, ZoneDatabase) async throws -> Int
+    let batch: @Sendable (Database, Housekeeping) async throws -> Int
 
     init(name: String, batch: @escaping @Sendable (Database) async throws -> Int) {
       (self.name, self.batch) = (name, { database, _ in try await batch(database) })
     }
 
-    init(name: String, batch: @escaping @Sendable (Database, ZoneDatabase) async throws -> Int) {
+    init(name: String, batch: @escaping @Sendable (Database, Housekeeping) async throws -> Int) {
       (self.name, self.batch) = (name, batch)
     }
   }
@@ -22,14 +27,18 @@ enum Housekeeping {
   private static let deadLetterLifetime = 30
 
   private static let steps = [
-    Step(name: "keeping local times") { database, zones in
-      try await database.change { try await Event.keepLocalTimes(by: zones, atMost: 200, in: $0) }
+    Step(name: "keeping local times") { database, house in
+      try await database.change { try await Event.keepLocalTimes(by: house.zones, atMost: 200, in: $0) }
     },
     Step(name: "archiving events") { database in
       try await database.change { try await Event.archive(endedBefore: .now(), atMost: 100, in: $0) }
     },
     Step(name: "ending visitors' answers") { database in
       try await database.change { try await Visitor.endLapsed(atMost: 100, in: $0) }
+    },
+    Step(name: "deleting archived events") { database, house in
+      guard let days = house.eventRetention else { return 0 }
+      return try await database.change { try await Event.deleteArchived(keptFor: days, atMost: 100, in: $0) }
     },
     Step(name: "forgetting counted mails") { try await MailGate.purge(atMost: 1000, in: $0) },
     Step(name: "forgetting spent forms") { try await FormTokens.purge(atMost: 1000, in: $0) },
@@ -53,14 +62,14 @@ enum Housekeeping {
 
   /// Does a batch of each step in turn, until nothing is left or the process is asked to stop. A step that fails is
   /// skipped until the next run and does not hold up the others.
-  static func run(in database: Database, zones: ZoneDatabase, logger: Logger) async {
+  func run(in database: Database) async {
     var steps = Self.steps
     while !steps.isEmpty {
       var unfinished: [Step] = []
       for step in steps {
         if Task.isShuttingDownGracefully || Task.isCancelled { return }
         do {
-          if try await step.batch(database, zones) > 0 { unfinished.append(step) }
+          if try await step.batch(database, self) > 0 { unfinished.append(step) }
         } catch {
           if Task.isCancelled { return }
           logger.warning("a housekeeping step failed", metadata: ["step": "\(step.name)", "error": "\(error)"])

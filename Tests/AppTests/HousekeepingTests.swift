@@ -48,7 +48,7 @@ import Testing
       try await expire(app)
       let received = Task {
         while !Task.isCancelled { await Task.yield() }
-        await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+        await app.keepHouse()
       }
       received.cancel()
       await received.value

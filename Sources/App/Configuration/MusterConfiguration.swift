@@ -39,6 +39,8 @@ public struct MusterConfiguration: Sendable {
   public var isLimitingRates: Bool
   public var scrypt: Passwords.Cost
   var zoneFolder: String
+  /// Days in the archive; nil if archived events are kept.
+  public var eventRetention: Int?
   public var logsAllRequests: Bool
   public var logsAddresses: Bool
   public var metricsListening: MetricsListening
@@ -187,6 +189,9 @@ extension MusterConfiguration {
     connectionsPerAddress = try variables.number(table.connectionsPerAddress, in: 0...1_000_000)
     drainSeconds = try variables.number(table.drainSeconds, in: 0...300)
     zoneFolder = try variables.text(table.zoneFolder) ?? ZoneDatabase.usualFolder
+    eventRetention = try variables.parsed(table.eventRetention, "a whole number from 180 to 36500") {
+      Int($0, in: Event.retentions)
+    }
     let proxies = "addresses and CIDR blocks, like 10.0.0.0/8,::1"
     trustedProxies = try variables.parsed(table.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
     isThrottling = try variables.isOn(table.isThrottling)

@@ -87,6 +87,11 @@ public struct Variable: Sendable {
     let zoneFolder = Variable(
       "MUSTER_TZDIR", ZoneDatabase.usualFolder, "the folder of the time zone database; read at startup")
 
+    let eventRetention = Variable(
+      "MUSTER_EVENT_RETENTION_DAYS", without: "kept",
+      "how many days an event stays in the archive before `worker` deletes it for everyone: 180 to 36500; set it for `serve` too, whose pages say so"
+    )
+
     // MARK: Logs and metrics
 
     let logsRequests = Variable(

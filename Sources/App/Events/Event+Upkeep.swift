@@ -50,6 +50,44 @@ extension Event {
     change.touch(.events, .invitations, ofUsersIn: "SELECT user_id FROM invitations WHERE event_id = ANY(\(ids))")
     return ids.count
   }
+
+  /// Days for which an operator may keep archived events. At least so long, calendar feeds, inboxes and visitors' pages
+  /// may still name an event.
+  static let retentions = 180...36_500
+
+  /// Deletes events that have been in the archive for long, with everything about them, and skips those that another
+  /// transaction has locked. Like ``archive(endedBefore:atMost:in:)``, one call deletes about 10,000 guests at most.
+  ///
+  /// No one is notified, because nothing has happened to the event. No stamp moves: the archive has none, and no list
+  /// with a stamp shows an event for so long.
+  ///
+  /// - Returns: the number of deleted events.
+  static func deleteArchived(keptFor days: Int, atMost limit: Int, in change: Change) async throws -> Int {
+    let isOver: SQL = """
+      archived_at <= clock_timestamp() - make_interval(days => \(Int32(days))) AND visitor_count = 0
+      """
+    let rows = try await change.rows(
+      """
+      SELECT id FROM events
+      WHERE id IN (
+        SELECT id
+        FROM (
+          SELECT id, sum(guests) OVER (ORDER BY archived_at, id) - guests AS before
+          FROM (
+            SELECT id, archived_at, \(total) AS guests FROM events WHERE \(isOver)
+            ORDER BY archived_at, id
+            LIMIT \(limit)
+          ) AS due
+        ) AS counted
+        WHERE before < 10000
+      )
+      AND \(isOver)
+      FOR UPDATE SKIP LOCKED
+      """)
+    let ids: [ID] = try rows.map { try $0["id"] }
+    if !ids.isEmpty { change.erase(SpentID.deletingEvents(where: "e.id = ANY(\(ids))")) }
+    return ids.count
+  }
 }
 
 extension Event {

@@ -10,7 +10,7 @@ public struct NotificationWorker: Service {
   private let concurrency: Int
   private let canListen: Bool
   private let hearing = Hearing()
-  private let zones: ZoneDatabase
+  private let housekeeping: Housekeeping
   private let logger: Logger
 
   /// The longest time for which fan-out lets notices gather. The inbox must follow a change within 100 ms.
@@ -34,7 +34,8 @@ public struct NotificationWorker: Service {
     ]
     self.concurrency = max(1, concurrency)
     canListen = !dependencies.isBehindPooler
-    zones = dependencies.zones
+    housekeeping = Housekeeping(
+      zones: dependencies.zones, eventRetention: dependencies.eventRetention, logger: dependencies.logger)
     logger = dependencies.logger
   }
 
@@ -48,7 +49,7 @@ public struct NotificationWorker: Service {
     async let merged: Void = merge(waking: fanOut)
     async let told: Void = tell(waking: fanOut)
     async let house: Void = work("housekeeping cannot run", pausing: Self.housekeepingInterval) {
-      await Housekeeping.run(in: database, zones: zones, logger: logger)
+      await housekeeping.run(in: database)
       return false
     }
     try await dispatcher.run(.untilStopped)
@@ -66,7 +67,7 @@ public struct NotificationWorker: Service {
     while try await tellNext() {}
     try await FanOut.drain(database)
     try await makeDispatcher(sources).run(.untilNothingIsDue)
-    await Housekeeping.run(in: database, zones: zones, logger: logger)
+    await housekeeping.run(in: database)
   }
 
   /// Fans out all notices, claims one batch of a queue, and sends it.

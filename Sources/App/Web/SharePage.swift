@@ -44,6 +44,8 @@ struct SharePage: Sendable {
     let mayWithdraw: Bool
     let maySubscribe: Bool
     let isUnsubscribed: Bool
+    /// Days for which the event stays in the archive; nil if it is kept.
+    let eventRetention: Int?
   }
 
   static let unknown = SharePage(
@@ -122,6 +124,7 @@ extension SharePage.Visitor {
     ]
     members["calendar"] = calendar
     members["deadline"] = deadline
+    members["eventRetention"] = eventRetention.map { "\($0)" }
     return members
   }
 }

@@ -119,7 +119,8 @@ struct VisitedEvent: Sendable {
   ///   - form: a form that was refused; nil for a new one.
   ///   - isMailed: whether the reader got the link by mail.
   ///   - calendar: the URL of the event's calendar.
-  func page(_ form: AnswerForm? = nil, isMailed: Bool, calendar: String?) -> SharePage {
+  ///   - eventRetention: days for which events stay in the archive; nil if they are kept.
+  func page(_ form: AnswerForm? = nil, isMailed: Bool, calendar: String?, eventRetention: Int?) -> SharePage {
     let state = facts.phase.isCancelled ? "This event is cancelled." : answer
     var page = SharePage(
       title: facts.title,
@@ -128,7 +129,8 @@ struct VisitedEvent: Sendable {
       name: visitor.name, calendar: calendar, mayConfirm: isUnconfirmed && isMailed, isHeld: isHeld,
       mustConfirm: isUnconfirmed && !isMailed, deadline: isUnconfirmed ? deadline : nil, mailsAsked: mailsAsked,
       mayWithdraw: takesAnswers && visitor.party.answer != .declined,
-      maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed)
+      maySubscribe: visitor.isConfirmed && !visitor.isUnsubscribed, isUnsubscribed: visitor.isUnsubscribed,
+      eventRetention: eventRetention)
     if takesAnswers { page.form = form ?? self.form }
     return page
   }

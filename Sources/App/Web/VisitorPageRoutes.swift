@@ -173,7 +173,8 @@ struct VisitorPageRoutes {
     let visitor = visited.visitor
     let file = tokens.calendar.token(of: visitor.id, kid: visitor.kid)
     return visited.page(
-      form, isMailed: tokens.isMailed(token, to: visitor), calendar: file.map { "../calendars/visitors/\($0).ics" })
+      form, isMailed: tokens.isMailed(token, to: visitor), calendar: file.map { "../calendars/visitors/\($0).ics" },
+      eventRetention: dependencies.eventRetention)
   }
 
   /// A guess costs no read.

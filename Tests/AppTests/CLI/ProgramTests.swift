@@ -202,6 +202,7 @@ import Testing
         ("MUSTER_PGBOUNCER", "1"), ("MUSTER_THROTTLING", "maybe"), ("MUSTER_TRUSTED_PROXIES", "10.0.0.0/33"),
         ("MUSTER_WEBHOOK_ALLOW_PRIVATE", "yes"), ("MUSTER_PUBLIC_URL", ""), ("MUSTER_POOL_SIZE", "0"),
         ("MUSTER_MAX_CONNECTIONS", "many"), ("MUSTER_CONNECTIONS_PER_ADDRESS", "-1"), ("MUSTER_DRAIN_SECONDS", "301"),
+        ("MUSTER_EVENT_RETENTION_DAYS", "179"), ("MUSTER_EVENT_RETENTION_DAYS", "kept"),
         ("MUSTER_LOG_ADDRESSES", "yes"), ("MUSTER_REFRESH_TOKEN_KEYS_FILE", "/nonexistent"),
         ("MUSTER_MAIL_WEBHOOK", "http://mail.example/s3cret"), ("MUSTER_MAIL_WEBHOOK", "mail.example/s3cret"),
         ("MUSTER_MAIL_WEBHOOK", "https://"), ("MUSTER_MAIL_WEBHOOK", "https://mail.example/s3cret"),

@@ -62,7 +62,7 @@ import Testing
           UPDATE reports SET created_at = created_at - \(interval), closed_at = closed_at - \(interval),
             expires_at = expires_at - \(interval)
           """)
-        await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+        await app.keepHouse()
       }
       let (ana, ben) = try await app.friends("ana", "ben")
       let event = try await ana.createEvent("Swim", inviting: [ben])["id"].string ?? ""
@@ -82,7 +82,7 @@ import Testing
       try await visits[1].act("erase", expecting: 200)
       #expect(try await app.reports().count == 3)
       try await app.closeReports()
-      await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+      await app.keepHouse()
       // One is about a visitor who is still there.
       #expect(try await app.reports().map(\.guestId) == [visits[0].id.description])
       try await age(by: "interval '89 days'")

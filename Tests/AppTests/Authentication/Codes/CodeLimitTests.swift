@@ -222,7 +222,7 @@ import Testing
       try await app.database.execute("UPDATE mail_tokens SET expires_at = now() - interval '1 second'")
       try await letADayPass(app)
       let stale = try await ana.stale {
-        await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+        await app.keepHouse()
       }
       #expect(stale.isEmpty)
       #expect(try await app.value("SELECT count(*) FROM mail_tokens") == 0)

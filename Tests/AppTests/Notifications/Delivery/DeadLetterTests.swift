@@ -128,7 +128,7 @@ import Testing
           "SELECT notifications FROM user_stamps WHERE user_id = \(phone.userID)")
       }
       let before = (ana: try await stamp(ana), ben: try await stamp(ben))
-      await Housekeeping.run(in: app.service, zones: app.dependencies.zones, logger: app.dependencies.logger)
+      await app.keepHouse()
       #expect(try await app.countDead() == 1)
       let left: User.ID? = try await app.value("SELECT recipient_id FROM notifications")
       #expect(left == ana.userID)

@@ -65,6 +65,13 @@ extension Phone {
 }
 
 extension TestApp {
+  /// Does what is left of the worker's housekeeping.
+  func keepHouse() async {
+    await Housekeeping(
+      zones: dependencies.zones, eventRetention: dependencies.eventRetention, logger: dependencies.logger
+    ).run(in: service)
+  }
+
   func worker(_ sender: any PushSender, concurrency: Int = 4) -> NotificationWorker {
     NotificationWorker(dependencies, sender: sender, mailer: NoMailer(), concurrency: concurrency)
   }
