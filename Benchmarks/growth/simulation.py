@@ -104,7 +104,7 @@ def months(costs, partitions=False, retention=None, users=model.users):
         past = max(0.0, sum(created if retention is None else created[-retention:]) - live)
         keys = daily * costs.keys
         # Rows that go: the keys of each day, items of inboxes one by one, and events with their guests. Before a
-        # partition goes, each user's row says so.
+        # partition goes, the floor of each user's inbox rises. It is in an index, so the update leaves a dead row.
         deleted = keys * 30
         floors = users(month) if partitions and len(filed) > kept else 0
         if not partitions and len(filed) > kept:
@@ -122,7 +122,7 @@ def months(costs, partitions=False, retention=None, users=model.users):
             keys=keys * costs.size["idempotency_keys"],
             pictures=users(month) * model.PICTURED * model.PICTURE, writes=daily * costs.writes * 30,
             row_writes=daily * costs.row_writes * 30 + deleted + floors, transactions=daily * costs.sums["transactions"] * 30,
-            dead=daily * costs.dead * 30 + deleted,
+            dead=daily * costs.dead * 30 + deleted + floors,
             updated=users(month) * (1 - math.exp(-moved / users(month))) + min(live, daily),
             wal=wal, processors=processors)
 
