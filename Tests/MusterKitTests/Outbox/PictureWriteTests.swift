@@ -6,17 +6,9 @@ import Testing
 
 /// Pictures that are chosen on a phone without a network.
 @MainActor @Suite struct PictureWriteTests {
-  /// A picture of one pixel. Bytes after its end make another file of it.
-  private static func file(_ number: Int) throws -> Data {
-    try #require(
-      Data(
-        base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNwaDgAAAKEAYEml6crAAAAAElFTkSuQmCC"))
-      + Data("\(number)".utf8)
-  }
+  private static func file(_ number: Int) -> Data { .pixel(number) }
 
-  private static func picture(_ number: Int) throws -> NewPicture {
-    NewPicture(try file(number), contentType: "image/png")
-  }
+  private static func picture(_ number: Int) -> NewPicture { NewPicture(file(number), contentType: "image/png") }
 
   private struct Scene {
     let server: MusterServer
@@ -66,7 +58,7 @@ import Testing
       let phone = scene.phone
       try await phone.store.perform(.setPicture(Self.picture(1)))
       try await phone.store.perform(.editProfile(ProfileEdit(bio: .set("Hello."))))
-      let second = try Self.picture(2)
+      let second = Self.picture(2)
       for _ in 0..<2 { try await phone.store.perform(.setPicture(second)) }
       try await phone.store.perform(.removePicture)
       #expect(scene.shown == nil)

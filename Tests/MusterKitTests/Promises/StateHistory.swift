@@ -66,6 +66,14 @@ extension Write {
       return [
         .init(state: .init(field: "status", object: "\(id) \(me)"), new: answer.rawValue, seen: event.myStatus.rawValue)
       ]
+    case .setAnswer(let answer, let guest, let id):
+      return guest.user.map { user in
+        [
+          .init(
+            state: .init(field: "status", object: "\(id) \(user.id)"), new: answer.rawValue,
+            seen: guest.status.rawValue)
+        ]
+      } ?? []
     case .editEvent(let id, let edit, let version):
       guard let title = edit.title, let event = store.events.items.first(where: { $0.id == id }) else { return [] }
       // A version is the app's own business.

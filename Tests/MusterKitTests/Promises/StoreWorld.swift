@@ -42,10 +42,10 @@ import Testing
 
     /// The kinds of acts and troubles without which a run says little, and which it has not met.
     var missing: [String] {
-      let kinds = ["answer", "sendRequest", "createEvent", "editEvent", "editProfile", "endFriendship", "markRead"]
       let troubles = ["loseRequest", "loseResponse", "cutResponse", "cutRequest", "delay"]
       let counts =
-        kinds.map { ($0, writes[$0, default: 0]) } + troubles.map { ($0, faults[$0, default: 0]) } + [
+        RandomWrites.Kind.allCases.map { ($0.rawValue, writes[$0.rawValue, default: 0]) }
+        + troubles.map { ($0, faults[$0, default: 0]) } + [
           ("failed refreshes", failedRefreshes), ("relaunches", relaunches), ("outages", outages), ("crashes", crashes),
           ("clock jumps", clockJumps), ("weekends", weekends), ("full disks", fullDisks),
           ("writes without room", writesWithoutRoom), ("broken files", brokenFiles),
@@ -84,8 +84,10 @@ import Testing
   /// The network that does not break.
   private let calm: HTTPFaultProxy
   private var random: SeededRandom
-  private var number = 0
+  private var writes = RandomWrites()
   private var ledger = WriteLedger()
+  /// The events that are open, by the names of the phones.
+  private var screens: [String: OpenedEvent] = [:]
 
   var phones: [Phone] { members.flatMap(\.phones) }
   var people: [Person] { members.map { Person(id: $0.user.id, username: $0.user.username, displayName: "") } }
@@ -112,7 +114,15 @@ import Testing
       members.append(Member(user: user, oracle: Oracle(client: user.client), phones: phones))
     }
     self.members = members
-    for (one, other) in [(0, 1), (0, 2), (1, 2)] { try await members[one].user.befriend(members[other].user) }
+    // Requests of users without a proven address would be filtered.
+    let ids = members.map(\.user.id.rawValue)
+    let _: Int = try await server.value(
+      """
+      WITH verified AS (UPDATE users SET email_verified_at = now() WHERE id = ANY(\(ids)) RETURNING 1)
+      SELECT count(*) FROM verified
+      """)
+    for other in [1, 2] { try await members[0].user.befriend(members[other].user) }
+    try await members[1].user.client.friends.requests.send(to: members[2].user.id)
   }
 
   /// Ends all phones.
@@ -144,21 +154,25 @@ import Testing
     }
     for task in acting { try await task.value }
     if Int.random(in: 0..<4, using: &random) == 0 { try await passWeekend() }
-    for phone in phones {
+    try await onAllPhones { phone in
       phone.proxy.isOffline = false
       phone.isFull.withLock { $0 = false }
       try await phone.catchUp()
       for refusal in phone.store.outbox.refusals {
-        tally.refusals[Self.name(of: refusal.reason), default: 0] += 1
-        ledger.refuse(refusal)
+        self.tally.refusals[Self.name(of: refusal.reason), default: 0] += 1
+        self.ledger.refuse(refusal)
         try await phone.store.outbox.dismiss(refusal)
       }
     }
     let quietSince = try await server.quiet()
     // On networks that still break, some succeed.
-    let refreshing = phones.map { phone in Task { await refresh(phone) } }
-    for task in refreshing { await task.value }
+    try await onAllPhones { await self.refresh($0) }
     for member in members { try await compare(member, quietSince: quietSince) }
+  }
+
+  private func onAllPhones(_ act: @escaping @MainActor (Phone) async throws -> Void) async throws {
+    let acting = phones.map { phone in Task { try await act(phone) } }
+    for task in acting { try await task.value }
   }
 
   /// Lets two and a half days pass, during which no phone has a network and all apps end. The service forgets its keys.
@@ -174,7 +188,7 @@ import Testing
       }
       if Int.random(in: 0..<3, using: &random) == 0 { try breakCopy(on: phone) }
       try ageAttempts(on: phone)
-      try phone.relaunch()
+      try relaunch(phone)
     }
     _ = try await server.quiet()
     try await server.forgetKeys()
@@ -244,12 +258,12 @@ import Testing
 
   /// Mends all networks. Then each phone must claim everything, and rightly so.
   func settle() async throws {
-    for phone in phones {
+    try await onAllPhones { phone in
       phone.proxy.plan { _, _ in .none }
       try await phone.catchUp()
     }
     let quietSince = try await server.quiet()
-    for phone in phones {
+    try await onAllPhones { phone in
       try await phone.catchUp()
       try await eventually { try phone.claims.count == CacheCollection.allCases.count }
     }
@@ -304,10 +318,11 @@ import Testing
       phone.isFull.withLock { $0 = isFull }
       if isFull { tally.fullDisks += 1 }
     case 60..<64: setClock(of: phone)
-    case 64..<80: await refresh(phone)
+    case 64..<68: await meet(member)
+    case 68..<80: await refresh(phone)
     case 80..<90: try await compare(member)
     case 90..<94:
-      try phone.relaunch()
+      try relaunch(phone)
       tally.relaunches += 1
     case 94..<97: phone.store.start()
     default:
@@ -316,11 +331,38 @@ import Testing
     }
   }
 
+  private func relaunch(_ phone: Phone) throws {
+    screens[phone.name] = nil
+    try phone.relaunch()
+  }
+
+  /// What users do only with a network: one accepts an offer to host, and asks to come to an event of another one, who
+  /// opens it.
+  private func meet(_ member: Member) async {
+    do {
+      let client = member.oracle.client
+      if let offer = try await client.proposals.list().items.first { try await client.proposals.accept(offer.id) }
+      let others = members.filter { $0.user.id != member.user.id }
+      guard let host = others.randomElement(using: &random), let phone = host.phones.randomElement(using: &random)
+      else { return }
+      let events = try await host.oracle.client.events.list(limit: 100).items
+      let open = events.filter { $0.myRole == .creator && $0.status == .scheduled }
+      guard let event = open.randomElement(using: &random) else { return }
+      let link = try await host.oracle.client.events.links.create(ShareLinkDraft(kind: .answer), for: event.id)
+      if let token = link.url.flatMap(ShareLink.token) { try await client.links.join(using: token) }
+      let screen = phone.store.opened(event.id)
+      screens[phone.name] = screen
+      try await screen.refresh()
+    } catch {
+      // One has blocked the other, or the phone has no network.
+    }
+  }
+
   private func write(on phone: Phone) async throws {
-    number += 1
     // What a user sees is what is loaded.
     await phone.store.load()
-    guard let write = phone.store.randomWrite(number, people, using: &random) else { return }
+    let view = RandomWrites.View(store: phone.store, screen: screens[phone.name], people: people)
+    guard let write = writes.next(for: view, using: &random) else { return }
     let replaced = write.replacements(in: phone.store)
     do {
       ledger.take(try await phone.store.perform(write), on: phone.name, replacing: replaced)

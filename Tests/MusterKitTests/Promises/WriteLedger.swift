@@ -34,6 +34,8 @@ struct WriteLedger: Sendable {
   private var refused: [OutboxRecord.ID: RefusedWrite.Reason] = [:]
   /// The keys of requests that the service has carried out.
   private var carriedOut: Set<String> = []
+  /// The keys of requests that the service has refused, because there was nothing to do.
+  private var notNeeded: Set<String> = []
   /// In the order of the writes.
   private var replacements: [State: [Replacement]] = [:]
 
@@ -54,8 +56,9 @@ struct WriteLedger: Sendable {
 
   mutating func note(_ exchanges: [HTTPFaultProxy.Exchange]) {
     for exchange in exchanges {
-      guard let key = exchange.key, let status = exchange.status, (200..<300).contains(status) else { continue }
-      carriedOut.insert(key)
+      guard let key = exchange.key, let status = exchange.status else { continue }
+      if (200..<300).contains(status) { carriedOut.insert(key) }
+      if status == 404 || status == 409 { notNeeded.insert(key) }
     }
   }
 
@@ -84,6 +87,8 @@ struct WriteLedger: Sendable {
     if write.seen == value { return true }
     // A place became free.
     if write.seen == "waitlisted", value == "going", write.new != "maybe" { return true }
+    // A host has approved the guest.
+    if write.seen == "pending", value == "invited" { return true }
     let earlier = writes.indices.prefix(place).last {
       writes[$0].phone == write.phone && writes[$0].new == write.seen
     }
@@ -96,7 +101,7 @@ struct WriteLedger: Sendable {
   /// Whether a phone has not sent an answer, because its user has given another one to the same event since.
   private func isLeftOut(_ id: OutboxRecord.ID) -> Bool {
     guard let (key, entry) = taken.first(where: { $0.value.id == id }), !carriedOut.contains(key),
-      case .answer(_, let event, nil) = entry.write
+      case .answer(_, let event, _) = entry.write
     else { return false }
     return taken.values.contains { later in
       guard later.phone == entry.phone, later.place > entry.place, case .answer(_, event, _) = later.write
@@ -105,13 +110,18 @@ struct WriteLedger: Sendable {
     }
   }
 
+  /// Whether a write has cancelled a request that was no longer there.
+  private func isNotNeeded(_ write: Write, _ key: String) -> Bool {
+    if case .cancelRequest = write { notNeeded.contains(key) } else { false }
+  }
+
   /// The faults that are left once all phones have caught up.
   ///
   /// - Parameter created: how many events there are with the mark of each write that created one.
   func findings(created: [String: Int]) -> [String] {
     taken.compactMap { key, entry in
       let reason = refused[entry.id]
-      if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id) {
+      if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id), !isNotNeeded(entry.write, key) {
         return "\(entry.phone): lost without a refusal: \(entry.write)"
       }
       guard case .createEvent(let draft, _) = entry.write, let mark = draft.location?.name else { return nil }
