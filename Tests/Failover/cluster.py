@@ -1,4 +1,5 @@
 """The cluster under test, from the files in deploy/: three database machines, two services, a worker, the balancers."""
+import calendar
 import json
 import os
 import secrets
@@ -151,8 +152,8 @@ class Cluster:
         self.start_patroni(database)
 
     def set_clock(self, database, seconds):
-        """Sets the clock of a machine off, for all that runs on it now."""
-        for pid in (self.postmaster(database), *(program.pid for program in database.programs.values())):
+        """Sets the clocks of a machine's PostgreSQL and Patroni off. That of its etcd stays."""
+        for pid in (self.postmaster(database), database.programs["patroni"].pid):
             clocks.shift(pid, seconds)
 
     def ask(self, machine, path, body=None):
@@ -213,6 +214,14 @@ class Cluster:
             if status["header"]["member_id"] == status["leader"]:
                 return database
         return None
+
+    @staticmethod
+    def etcd_time(database):
+        """What time it is for a machine's etcd."""
+        request = urllib.request.Request(f"http://{database.address}:2379/v2/keys/time", b"ttl=60", method="PUT")
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as response:
+            expiration = json.load(response)["node"]["expiration"]
+        return calendar.timegm(time.strptime(expiration[:19], "%Y-%m-%dT%H:%M:%S")) - 60
 
     # Services
 

@@ -266,6 +266,8 @@ class Webhook:
         # Whether it refuses all, and the events that it has refused at least once.
         self.is_refusing = False
         self.refused = set()
+        # How far the sender's clock is ahead.
+        self.lead = 0
         webhook = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -273,8 +275,8 @@ class Webhook:
 
             def do_POST(self):
                 event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["data"].get("eventId")
-                is_timely = abs(time.time() - int(self.headers["webhook-timestamp"])) <= WEBHOOK_TOLERANCE
-                is_welcome = is_timely and not webhook.is_refusing
+                webhook.lead = int(self.headers["webhook-timestamp"]) - time.time()
+                is_welcome = abs(webhook.lead) <= WEBHOOK_TOLERANCE and not webhook.is_refusing
                 if event and is_welcome:
                     webhook.arrived.setdefault(event, time.monotonic())
                 elif event:

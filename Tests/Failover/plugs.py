@@ -23,6 +23,8 @@ DISK_SECONDS = 75
 CLOCK_SECONDS = 300
 # How long something runs with a clock that is off.
 CLOCK_HOLD_SECONDS = 15
+# Between two looks at it.
+CLOCK_TOLERANCE_SECONDS = 5
 # How far ahead a process accepts an access token, and no leeway at its end: docs/accounts.md.
 TOKEN_SKEW_SECONDS = 30
 
@@ -80,19 +82,26 @@ class Plugs:
                 Plug(f"behind {title}: SIGTERM to a serve", self.restart_serve, balancer=name),
                 Plug(f"behind {title}: kill -9 of a serve", lambda: self.kill_app(0, "serve"), balancer=name),
                 Plug(f"kill -9 of {title}", lambda name=name: self.kill_balancer(name), balancer=name))],
-            *(self.clocks() if clocks.CAN_SHIFT else []),
+            *(self.clock_plugs() if clocks.CAN_SHIFT else []),
         ]
 
-    def clocks(self):
+    def clock_plugs(self):
         """The plugs for each direction in which a clock may be off."""
         for seconds, word in ((CLOCK_SECONDS, "ahead"), (-CLOCK_SECONDS, "behind")):
             yield Plug(f"a serve's clock 5 minutes {word}", lambda seconds=seconds: self.serve_clock(seconds),
                        self.age_tokens)
             yield Plug(f"the worker's clock 5 minutes {word}", lambda seconds=seconds: self.worker_clock(seconds),
                        delivery=90)
-            yield Plug(f"etcd's leader's clock 5 minutes {word}", lambda seconds=seconds: self.etcd_clock(seconds))
-            yield Plug(f"switchover to a machine 5 minutes {word}, and back",
+            yield Plug(f"etcd's leader's clock 5 minutes {word}",
+                       lambda seconds=seconds: self.etcd_clock(seconds, lambda: time.sleep(PARTITION_SECONDS)))
+            yield Plug(f"switchover to a PostgreSQL 5 minutes {word}, and back",
                        lambda seconds=seconds: self.database_clock(seconds), delivery=CLOCK_SECONDS + DELIVERY_SECONDS)
+        # The primary's lock then has no lifetime.
+        yield Plug("primary's machine dies while the clock of etcd's leader is 5 minutes ahead",
+                   lambda: self.etcd_clock(CLOCK_SECONDS, self.lose_machine), self.part_leaders)
+        if self.cluster.network.has_namespaces:
+            yield Plug("primary cut off from the other databases while the clock of etcd's leader is 5 minutes ahead",
+                       lambda: self.etcd_clock(CLOCK_SECONDS, self.cut_databases), self.part_leaders)
 
     def pull(self, plug):
         for balancer, other in self.loads.items():
@@ -149,6 +158,17 @@ class Plugs:
         self.cluster.kill_database(primary)
         wait(lambda: self.cluster.primary() not in (None, primary), 90, "another primary")
         self.cluster.boot_database(primary)
+
+    def lose_machine(self):
+        primary = self.cluster.primary()
+        self.cluster.kill_database(primary)
+        try:
+            taken = wait(lambda: self.cluster.primary() not in (None, primary), DISK_SECONDS, "another primary")
+            return f"another primary after {taken:.0f} s"
+        except TimeoutError:
+            return f"no failover within {DISK_SECONDS} s: then switched on again"
+        finally:
+            self.cluster.boot_database(primary)
 
     def kill_etcd(self):
         self.cluster.etcd_leader().programs["etcd"].send(signal.SIGKILL)
@@ -242,6 +262,11 @@ class Plugs:
 
     # Clocks
 
+    def expect_lead(self, lead, seconds):
+        """So that no clock is right by mistake."""
+        if abs(lead - seconds) > CLOCK_TOLERANCE_SECONDS:
+            self.problems.append(f"a clock was {lead:.0f} s ahead, and not {seconds} s")
+
     def age_tokens(self):
         """A process that is behind refuses the load's own tokens for this long: `serve_clock` shows that."""
         begin = self.load("haproxy").begin
@@ -272,6 +297,7 @@ class Plugs:
         pid, refused = self.cluster.apps[0].programs["worker"].pid, len(webhook.refused)
         clocks.shift(pid, seconds)
         time.sleep(CLOCK_HOLD_SECONDS)
+        self.expect_lead(webhook.lead, seconds)
         # Receivers refuse a time that is too far off. The rest arrives once the clock is right.
         clocks.shift(pid, 0)
         return f"webhooks refused: {len(webhook.refused) - refused}"
@@ -282,9 +308,7 @@ class Plugs:
         self.cluster.set_clock(machine, seconds)
         self.cluster.switch_over(machine)
         wait(lambda: self.cluster.primary() is machine and self.cluster.is_whole(), RECOVERY_SECONDS, "the switchover")
-        off = float(self.cluster.sql("SELECT extract(epoch FROM clock_timestamp())")) - time.time()
-        if abs(off - seconds) > 2:
-            self.problems.append(f"the primary's clock was {off:.0f} s off")
+        self.expect_lead(float(self.cluster.sql("SELECT extract(epoch FROM clock_timestamp())")) - time.time(), seconds)
         time.sleep(CLOCK_HOLD_SECONDS)
         # Some deliveries fail, and wait for a time by this clock.
         webhook.is_refusing = True
@@ -296,11 +320,20 @@ class Plugs:
         wait(self.cluster.is_whole, RECOVERY_SECONDS, "a whole cluster")
         self.cluster.set_clock(machine, 0)
 
-    def etcd_clock(self, seconds):
-        etcd = self.cluster.etcd_leader().programs["etcd"]
+    def part_leaders(self):
+        """Makes another machine than the one of etcd's leader the primary."""
+        if self.cluster.etcd_leader() is self.cluster.primary():
+            self.switchover()
+
+    def etcd_clock(self, seconds, meanwhile):
+        leader = self.cluster.etcd_leader()
+        etcd = leader.programs["etcd"]
         clocks.shift(etcd.pid, seconds)
-        time.sleep(PARTITION_SECONDS)
+        time.sleep(STEADY_SECONDS)
+        self.expect_lead(self.cluster.etcd_time(leader) - time.time(), seconds)
+        remark = meanwhile()
         clocks.shift(etcd.pid, 0)
+        return remark
 
     def table(self):
         """The rows in Markdown."""
