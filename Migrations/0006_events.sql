@@ -72,7 +72,10 @@ CREATE TABLE events (
       invited_count, going_count, maybe_count, declined_count, waitlisted_count, pending_count, plus_ones_count,
       visitor_count
     ) >= 0)
-);
+)
+-- Most rows are in the archive, and never change. By default, a vacuum waits until a fifth of the table is dead, which
+-- may be many times the live part.
+WITH (autovacuum_vacuum_scale_factor = 0.02);
 -- As `invitations_of_user`.
 CREATE INDEX events_of_creator ON events (creator_id, archived_start, id);
 CREATE INDEX events_to_archive ON events (live_until) WHERE archived_at IS NULL;
@@ -160,7 +163,9 @@ CREATE TABLE invitations (
   -- See `events`. Triggers keep it.
   archived_start timestamptz,
   PRIMARY KEY (event_id, user_id)
-);
+)
+-- As `events`.
+WITH (autovacuum_vacuum_scale_factor = 0.02);
 -- The lists of a user's events need only this index: NULLs are one part of it, and the archive by time is the other. Two
 -- partial indexes would find the same rows. But a deletion of an account looks for all of them, and finds none by a
 -- partial index.

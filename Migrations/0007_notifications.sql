@@ -65,7 +65,8 @@ END;
 CREATE AGGREGATE merged_payload(jsonb) (SFUNC = merged_payload, STYPE = jsonb);
 
 -- The inboxes, in partitions of 30 days. Old partitions are dropped, which costs nothing per row and leaves no dead rows.
--- No other table is partitioned: those grow slower, and a uniqueness that is a promise needs one index.
+-- No other table is partitioned: those grow slower, and a uniqueness that is a promise needs one index. Autovacuum has
+-- its default settings: what a month leaves dead goes with its partition.
 CREATE TABLE notifications (
   recipient_id uuid NOT NULL,
   -- The item's place in the inbox and its number in the stream. Taken under the lock of the recipient's stamps, so it

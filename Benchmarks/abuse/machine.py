@@ -79,11 +79,11 @@ SERVICE_ROLE = "muster_app"
 class Cluster:
     """PostgreSQL on a socket in a private folder, without TCP. If this is root, it runs as `postgres`."""
 
-    def __init__(self, **settings):
+    def __init__(self, folder="/tmp", **settings):
         found = shutil.which("initdb") or max(glob.glob("/usr/lib/postgresql/*/bin/initdb"), default=None)
         if found is None:
             raise SystemExit("initdb is neither on the PATH nor under /usr/lib/postgresql")
-        self.folder = tempfile.mkdtemp(prefix="muster-abuse-", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="muster-abuse-", dir=folder)
         self.account = {}
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
