@@ -27,7 +27,10 @@ WAYS = {
     "lists": "full lists", "items": "`include=items`", "changes": "`include=changes`",
     "stamps_and_changes": "stamps, then `include=changes`",
 }
+# With the past events, and an event with its guests that was opened before.
+SCREENS = {"lists_and_screens": "full lists and screens", "changes_and_screens": "`include=changes`"}
 SITUATIONS = {"empty": "first launch", "changed": "1 of 100 events changed", "unchanged": "nothing changed"}
+SITUATIONS_OF_SCREENS = SITUATIONS | {"ended": "1 of 100 events ended"}
 
 
 def measure(service, world, rounds):
@@ -53,6 +56,27 @@ def measure(service, world, rounds):
         launch_all("unchanged", number)
         if number == 0:
             launches.clear()  # It was to warm up.
+    return launches
+
+
+def measure_screens(service, world, rounds):
+    """The same with the past events and an opened event."""
+    launches = {}
+    kinds = [(way, compressed) for way in SCREENS for compressed in (False, True)]
+    phones = {kind: Phone(service.port, world.me, *kind, world.opened) for kind in kinds}
+    for _ in range(rounds):
+        for phone in phones.values():
+            phone.copies = {name: type(copy)() for name, copy in phone.copies.items()}
+            phone.forget_screens()
+        for situation in SITUATIONS_OF_SCREENS:
+            if situation == "changed":
+                world.change_an_event()
+            if situation == "ended":
+                world.end_an_event()
+            for kind, phone in phones.items():
+                launches.setdefault((situation, *kind), []).append(phone.launch())
+                phone.check()
+        world.end_an_event(False)
     return launches
 
 
@@ -97,6 +121,7 @@ def main():
             world = World(lab, service)
             before = os.getloadavg()[0]
             launches = measure(service, world, arguments.rounds)
+            screens = measure_screens(service, world, 3)
             after = os.getloadavg()[0]
     finally:
         cluster.end()
@@ -107,6 +132,15 @@ def main():
         f"PostgreSQL {version}, load {before:.1f} to {after:.1f}")
     print_table(launches, False)
     print_table(launches, True)
+    print("\nWith 52 past events, and an opened event with its ten guests:\n")
+    print("| launch | way | requests | sent | received | sent, with gzip | received |")
+    print("|---|---|---|---|---|---|---|")
+    for situation, words in SITUATIONS_OF_SCREENS.items():
+        for way, name in SCREENS.items():
+            plain, small = (median(screens[situation, way, compressed]) for compressed in (False, True))
+            print(
+                f"| {words} | {name} | {plain.requests:.0f} | {plain.sent:,.0f} | {plain.received:,.0f} "
+                f"| {small.sent:,.0f} | {small.received:,.0f} |")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ CASES = {"a friend's name, of 2,000 friends": (2000, 0), "a title, of 1,000 even
 
 
 def measure(lab, cluster, service, number, friends, events, rounds):
-    """Returns the launches, and the seconds of the service and of PostgreSQL for one launch."""
+    """Returns the launches, the seconds of the service and of PostgreSQL for one launch, and those of both for its most
+    expensive request."""
     me, host = service.register(f"me{number}"), service.register(f"host{number}")
     service.befriend(me, host)
     psql = lab.psql()
@@ -64,20 +65,33 @@ def measure(lab, cluster, service, number, friends, events, rounds):
     psql.run("VACUUM ANALYZE")
     phone = Phone(service.port, me, "stamps_and_changes", True)
     phone.launch()
-    launches, seconds = [], []
+    launches, seconds, requests = [], [], []
+    phone.ask = timed(phone.ask, lambda: service.cpu_seconds() + cluster.cpu_seconds(), requests)
     for turn in range(rounds + 1):
         if friends:
             service.ask(host, "PATCH", "users/me", {"displayName": f"Another name {turn}"})
         else:
             items = phone.copies["events"].items
             service.ask(host, "PATCH", f"events/{items[turn * 37 % events][0]}", {"title": f"Another evening {turn}"})
+        requests.append([])
         before = service.cpu_seconds(), cluster.cpu_seconds()
         launches.append(phone.launch())
         after = service.cpu_seconds(), cluster.cpu_seconds()
         seconds.append((after[0] - before[0], after[1] - before[1]))
         phone.check()
     # The first one was to warm up. A clock tick is 10 ms, so times are means.
-    return launches[1:], [statistics.mean(times) for times in zip(*seconds[1:])]
+    most = max(statistics.mean(times) for times in zip(*requests[1:]))
+    return launches[1:], [statistics.mean(times) for times in zip(*seconds[1:])], most
+
+
+def timed(ask, cpu_seconds, requests):
+    """Adds the processor time of each call of `ask` to the last of `requests`."""
+    def ask_and_note(*arguments, **options):
+        before = cpu_seconds()
+        response = ask(*arguments, **options)
+        requests[-1].append(cpu_seconds() - before)
+        return response
+    return ask_and_note
 
 
 def main():
@@ -97,15 +111,15 @@ def main():
                 raise SystemExit(f"muster migrate: {output}")
             service = lab.service(MUSTER_RATE_LIMITS="off")
             before = os.getloadavg()[0]
-            print("| change | requests | bytes sent | received | CPU of the service, ms | of PostgreSQL, ms |")
-            print("|---|---|---|---|---|---|")
+            print("| change | requests | sent | received | service, ms | PostgreSQL, ms | longest request, ms |")
+            print("|---|---|---|---|---|---|---|")
             for number, (name, (friends, events)) in enumerate(CASES.items()):
-                launches, (serving, querying) = measure(
+                launches, (serving, querying), most = measure(
                     lab, cluster, service, number, friends, events, arguments.rounds)
                 requests, sent, received, _ = (statistics.median(values) for values in zip(*launches))
                 print(
                     f"| {name} | {requests:.0f} | {sent:,.0f} | {received:,.0f} | {serving * 1000:.1f} "
-                    f"| {querying * 1000:.1f} |")
+                    f"| {querying * 1000:.1f} | {most * 1000:.1f} |")
             after = os.getloadavg()[0]
     finally:
         cluster.end()

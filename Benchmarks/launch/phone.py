@@ -27,6 +27,8 @@ KEYS = {
 
 # The items of a claim.
 MAXIMUM = 2000
+# The past events that the phone keeps.
+PAST = 100
 
 Launch = collections.namedtuple("Launch", "requests sent received seconds")
 
@@ -39,10 +41,13 @@ class Copy:
 
 
 class Phone:
-    """One open connection of one user. `way` is the end of the name of one of the functions `launch_by_`."""
+    """One open connection of one user. `way` is the end of the name of one of the functions `launch_by_`. The ways of
+    screens also bring up to date what the store keeps besides the collections: the past events, and `opened`, an event
+    with the first page of its guests."""
 
-    def __init__(self, port, user, way, compressed):
-        self.port, self.user, self.way, self.compressed = port, user, way, compressed
+    def __init__(self, port, user, way, compressed, opened=None):
+        self.port, self.user, self.way, self.compressed, self.opened = port, user, way, compressed, opened
+        self.forget_screens()
         self.copies = {name: Copy() for name in LISTS}
         self.left = b""
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -76,14 +81,48 @@ class Phone:
         verdicts = self.ask("POST", f"cache/validate/{self.user.id}", stamps)
         self.update_by_changes([name for name, verdict in verdicts.items() if verdict["invalidate"]])
 
-    def update_by_changes(self, names):
+    def launch_by_lists_and_screens(self):
+        self.launch_by_lists()
+        self.past = Copy(None, with_keys("events", self.ask("GET", "events?when=past&limit=100")["items"]))
+        self.event = self.ask("GET", f"events/{self.opened}?include=guests")
+
+    def launch_by_changes_and_screens(self):
+        """The past events are in the same request as the collections."""
+        self.update_by_changes(self.copies, with_past=True)
+        event = self.ask("GET", f"events/{self.opened}?include=guests", tag=self.tag)
+        self.event = event or self.event
+
+    def forget_screens(self):
+        self.past, self.event, self.tag = Copy(), None, None
+
+    def take_past(self, verdict):
+        """Returns whether all of them were compared. If not, there was no room for all new ones."""
+        copy = Copy()
+        for part in verdict["parts"]:
+            if "item" in part:
+                (pair,) = with_keys("events", [part["item"]])
+                copy.items.append(pair)
+                copy.digests[pair[0]] = part["digest"]
+                continue
+            for pair in self.past.items[part["first"]:part["first"] + part["count"]]:
+                copy.items.append(pair)
+                copy.digests[pair[0]] = self.past.digests[pair[0]]
+        self.past = copy
+        return not verdict["nextCursor"] or len(copy.items) == PAST
+
+    def update_by_changes(self, names, with_past=False):
         """Asks for parts, until there are no more of any list."""
         claims = {name: claim(self.copies[name].stamp, self.copies[name]) for name in names}
+        if with_past:
+            claims["pastEvents"] = self.claim_past()
         held, new = {name: self.copies[name] for name in names}, {name: Copy() for name in names}
         while claims:
             rest = {}
             for name, verdict in self.validate("changes", claims).items():
                 if not verdict["invalidate"]:
+                    continue
+                if name == "pastEvents":
+                    with_past = not self.take_past(verdict)
                     continue
                 old, copy, used, last = held[name], new[name], set(), 0
                 before = len(copy.items)
@@ -112,6 +151,12 @@ class Phone:
                 else:
                     self.copies[name] = copy
             claims = rest
+            if with_past and not rest:
+                # Alone, so that no other list takes the room.
+                claims = {"pastEvents": self.claim_past()}
+
+    def claim_past(self):
+        return {"held": "".join(self.past.digests[key] for key, _ in self.past.items), "limit": PAST}
 
     def fetch(self, name):
         """Reads all pages of a collection."""
@@ -127,8 +172,9 @@ class Phone:
     def validate(self, include, claims):
         return self.ask("POST", f"cache/validate/{self.user.id}?include={include}", claims)
 
-    def ask(self, method, path, body=None):
-        """Sends a request and returns the body of its response, which must be 200."""
+    def ask(self, method, path, body=None, tag=None):
+        """Sends a request and returns the body of its response, which must be 200. With `tag`, it may be 304: then
+        there is none."""
         body = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         head = [
             f"{method} /api/v1/{path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Accept: application/json",
@@ -136,6 +182,8 @@ class Phone:
         ]
         if self.compressed:
             head.append("Accept-Encoding: gzip")
+        if tag:
+            head.append(f"If-None-Match: {tag}")
         if body:
             head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         request = "\r\n".join(head).encode() + b"\r\n\r\n" + body
@@ -143,16 +191,22 @@ class Phone:
         self.requests += 1
         self.sent += len(request)
         headers, body = self.receive()
+        if tag and " 304 " in headers.split("\r\n", 1)[0]:
+            return None
         if " 200 " not in headers.split("\r\n", 1)[0]:
             raise RuntimeError(f"{method} {path}: {headers} {body[:300]}")
         if "content-encoding: gzip" in headers.lower():
             body = gzip.decompress(body)
+        if path.endswith("?include=guests"):
+            self.tag = next(line[6:] for line in headers.split("\r\n") if line.lower().startswith("etag: "))
         return json.loads(body)
 
     def receive(self):
         head = self.read_until(b"\r\n\r\n")
         headers = head.decode("latin-1")
         lines = dict(line.lower().split(": ", 1) for line in headers.split("\r\n")[1:] if line)
+        if " 304 " in headers.split("\r\n", 1)[0]:
+            return headers, b""
         if lines.get("transfer-encoding") != "chunked":
             return headers, self.read(int(lines["content-length"]))
         body = b""
@@ -182,9 +236,11 @@ class Phone:
 
     def check(self):
         """Compares the copies with what the service sends now."""
-        other = Phone(self.port, self.user, "lists", False)
+        other = Phone(self.port, self.user, "lists_and_screens" if self.opened else "lists", False, self.opened)
         other.launch()
         other.socket.close()
+        if self.past.items != other.past.items or self.event != other.event:
+            raise RuntimeError(f"by {self.way}, the past events or the opened event are not what the service sends")
         for name, copy in self.copies.items():
             current = other.copies[name]
             if copy.items != current.items or copy.stamp != current.stamp:

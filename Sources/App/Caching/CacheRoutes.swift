@@ -45,7 +45,7 @@ struct CacheRoutes {
       // The stamp that was compared may be older than the items. There is none if the list has changed since the
       // claim's cursor: then the items do not belong to those before.
       verdicts[index].stamp = list.stamp
-      guard list.stamp != nil else { continue }
+      guard list.stamp != nil || verdicts[index].readsPastEvents else { continue }
       switch include {
       case .nothing: break
       case .items(let withDigests):
@@ -78,28 +78,33 @@ struct CacheRoutes {
   /// reading several pages. A refused request has counted once.
   private func chargeReads(for verdicts: [Verdict], in context: Context) throws {
     let reads = verdicts.reduce(0) { sum, verdict in
-      guard verdict.staleCollection != nil else { return sum }
+      guard verdict.staleCollection != nil || verdict.readsPastEvents else { return sum }
       return sum + (ValidationInclude.changes.page(for: verdict.claim).limit - 1) / Delta.maximumItems + 1
     }
     if reads > 1 { try dependencies.rateLimits.count(.reads, times: reads - 1, in: context) }
   }
 
   /// The items of the stale collections, by index in `verdicts`. Each takes one statement, and the statements share a
-  /// connection.
+  /// connection. Past events come last: then they show every change that another list of the response shows.
   private func staleItems(
     of verdicts: [Verdict], _ include: ValidationInclude, for user: User.ID
   ) async throws -> [Int: Collection.Items] {
     let database = dependencies.database
-    return try await withThrowingTaskGroup(of: (Int, Collection.Items).self) { group in
+    var lists = try await withThrowingTaskGroup(of: (Int, Collection.Items).self) { group in
       for (index, verdict) in verdicts.enumerated() {
         guard let collection = verdict.staleCollection, verdict.stamp != nil else { continue }
-        let page = include.page(for: verdict.claim)
+        let page = verdict.claim.held?.boundedPage ?? include.page(for: verdict.claim)
         group.addTask { (index, try await collection.items(of: user, page: page, in: database)) }
       }
       var lists: [Int: Collection.Items] = [:]
       for try await (index, list) in group { lists[index] = list }
       return lists
     }
+    for (index, verdict) in verdicts.enumerated() where verdict.readsPastEvents {
+      let page = verdict.claim.held?.boundedPage ?? include.page(for: verdict.claim)
+      lists[index] = try await Event.list(archived: true, of: user, page: page, in: database).map { $0 }
+    }
+    return lists
   }
 }
 
@@ -152,7 +157,7 @@ private struct CacheClaim: Sendable {
       }
       var claim = CacheClaim(name: name, validator: Self.validator(copy["timestamp"] ?? .null))
       if case .object(let digests)? = copy["items"] { claim.digests = digests }
-      claim.held = Collection.claimed(name).flatMap { HeldItems(copy, of: $0, &errors) }
+      claim.held = ClaimedList(name).flatMap { HeldItems(copy, of: $0, &errors) }
       return claim
     }
     guard errors.isEmpty else { throw AppError.invalid(errors) }
@@ -210,6 +215,8 @@ private struct Verdict {
   let claim: CacheClaim
   /// Nil if the server does not know it.
   let collection: Collection?
+  /// Whether the claim is about past events, with the digests of a copy: these tell what is stale, without a stamp.
+  let readsPastEvents: Bool
   let isFresh: Bool
   /// Nil if the collection is unknown, or has changed since the claim's cursor.
   var stamp: Timestamp?
@@ -225,6 +232,7 @@ private struct Verdict {
   init(_ claim: CacheClaim, _ stamps: Stamps, now: Timestamp) {
     self.claim = claim
     collection = Collection.claimed(claim.name)
+    readsPastEvents = collection == nil && claim.held != nil && ClaimedList(claim.name) == .pastEvents
     let current = collection.flatMap { stamps[$0] }
     // An unknown collection is never fresh.
     isFresh = current.map { claim.validator.isFresh(at: $0, now: now) } ?? false

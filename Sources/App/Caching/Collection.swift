@@ -103,3 +103,39 @@ extension Collection.Facts {
     }
   }
 }
+
+/// A list or object that a phone may hold a copy of.
+enum ClaimedList: Equatable, Sendable {
+  case collection(Collection)
+  /// The archive. It has no stamp: it shows the names of hosts, and those of a long past are too many to touch. A phone
+  /// sends the digests of its copy, which show all that is out of date.
+  case pastEvents
+
+  private static let pastEventsName = "pastEvents"
+
+  /// - Parameter name: from a client.
+  init?(_ name: String) {
+    if let collection = Collection.claimed(name) {
+      self = .collection(collection)
+    } else if name == Self.pastEventsName {
+      self = .pastEvents
+    } else {
+      return nil
+    }
+  }
+
+  var name: String {
+    switch self {
+    case .collection(let collection): collection.rawValue
+    case .pastEvents: Self.pastEventsName
+    }
+  }
+
+  /// The list of its cursors; nil if it is one object.
+  var cursors: ListName? {
+    switch self {
+    case .collection(let collection): collection.facts.list
+    case .pastEvents: .pastEvents
+    }
+  }
+}

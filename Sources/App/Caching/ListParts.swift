@@ -11,18 +11,26 @@ struct HeldItems: Sendable {
   private let places: [ItemDigest: Int]
   let page: PageRequest
 
-  /// Reads a claim about a collection that the server knows.
+  /// Reads a claim about a list that the server knows.
   ///
   /// - Returns: nil if it has none of the members.
-  init?(_ claim: JSON.Object, of collection: Collection, _ errors: inout [FieldError]) {
-    var fields = Fields(claim, prefix: "\(collection.rawValue).")
+  init?(_ claim: JSON.Object, of list: ClaimedList, _ errors: inout [FieldError]) {
+    var fields = Fields(claim, prefix: "\(list.name).")
     let held = fields.optional("held", Self.digests)
     let limit = fields.optional("limit", .integer(Self.limits))
-    let cursor = fields.optional("cursor", Self.cursor(of: collection))
+    let cursor = fields.optional("cursor", Self.cursor(of: list))
     errors += fields.errors
     guard held != nil || limit != nil || cursor != nil else { return nil }
     places = held ?? [:]
     page = PageRequest(limit: limit ?? Self.usualLimit, cursor: cursor ?? nil)
+  }
+
+  /// The part to read: at most 500 items more than the phone claims to hold, so that a short request never makes the
+  /// service read a long list.
+  var boundedPage: PageRequest {
+    var bounded = page
+    bounded.limit = min(page.limit, places.count + Self.usualLimit)
+    return bounded
   }
 
   private static var digests: Fields.Rule<[ItemDigest: Int]> {
@@ -50,10 +58,10 @@ struct HeldItems: Sendable {
     return places
   }
 
-  private static func cursor(of collection: Collection) -> Fields.Rule<Cursor?> {
+  private static func cursor(of list: ClaimedList) -> Fields.Rule<Cursor?> {
     Fields.Rule(placeholder: nil) { json throws(Fields.Broken) in
       guard case .string(let text) = json else { throw Fields.Broken.wrongType("a string", json) }
-      guard let cursor = Cursor(text), cursor.list == collection.facts.list else {
+      guard let cursor = Cursor(text), cursor.list == list.cursors else {
         throw Fields.Broken(.badFormat, "must be the nextCursor of a verdict on this collection")
       }
       return cursor

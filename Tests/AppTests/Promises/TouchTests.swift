@@ -19,6 +19,8 @@ import Testing
     private var parts: [String: [App.Collection: PartsCopy]] = [:]
     /// The live events with their guests, as these users see them.
     private var opened: [OpenedEvent] = []
+    /// The past events, which have no stamp.
+    private var past: [String: PastCopy] = [:]
 
     init(_ phones: [Phone], _ collections: [App.Collection] = Phone.everyCollection) async throws {
       self.phones = phones
@@ -43,6 +45,8 @@ import Testing
     /// Brings copies up to date by what has changed, and compares them with the lists.
     private mutating func catchUp() async throws {
       for phone in phones {
+        try await past[phone.username, default: PastCopy()].validate(for: phone)
+        try await past[phone.username]?.expectRight(for: phone)
         try await phone.catchUp(&deltas[phone.username, default: [:]], of: collections)
         try await phone.catchUp(&parts[phone.username, default: [:]], of: collections)
         for collection in collections {
