@@ -22,8 +22,8 @@ $$;
 CREATE FUNCTION ascii_folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
 
--- The rules for the letters of names, the same in a database of any locale: ICU's, or those that PostgreSQL has itself
--- since version 17, for a server without ICU.
+-- The rules for the letters of names: ICU's, or those that PostgreSQL has itself since version 17, for a server without
+-- ICU. The locale of the database changes neither.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') THEN
@@ -36,13 +36,14 @@ $$;
 
 -- Folds a name for searches: ignores case, accents of any script, ligatures and the width of letters. unaccent() is
 -- immutable only if its dictionary is named. The collation is named because that of the database may fold `I` into a
--- dotless i, or no letters but those of ASCII. The body is parsed when the function is created, not when it is called,
--- so that it finds the extension on any search path.
+-- dotless i, or no letters but those of ASCII. ICU writes the last sigma of a word differently, but a
+-- search may be the beginning of a longer word, so both are one letter. The body is parsed when the function is created,
+-- not when it is called, so that it finds the extension on any search path.
 CREATE FUNCTION folded(name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN lower(unaccent(
+RETURN translate(lower(unaccent(
   'unaccent'::regdictionary,
   -- NFKC composes kana and Hangul again, which NFKD decomposes.
-  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)) COLLATE folding);
+  normalize(regexp_replace(normalize(name, NFKD), U&'[\0300-\036F]', '', 'g'), NFKC)) COLLATE folding), 'ς', 'σ');
 
 -- The words of a folded name. Spaces and marks are between them; combining vowels are not.
 CREATE FUNCTION name_words(name text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 5000

@@ -20,8 +20,6 @@ ALTER ROLE muster SET lock_timeout = '5s';
 ALTER ROLE muster SET idle_in_transaction_session_timeout = '30s';
 ALTER ROLE muster SET max_parallel_workers_per_gather = 0;
 ALTER ROLE muster SET jit = off;
--- Muster sets it for slow reads only.
-ALTER ROLE muster SET work_mem = '64MB';
 SELECT 'CREATE DATABASE muster OWNER muster_owner'
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'muster')
 \gexec

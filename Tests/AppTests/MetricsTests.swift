@@ -128,6 +128,24 @@ import TestSupport
     }
   }
 
+  @Test func `a channel that fails for long does not hide that another has begun to fail`() async throws {
+    try await TestApp.run { app in
+      try await app.gatherReaders(2)
+      try await app.database.execute(
+        "UPDATE devices SET platform = 'ios', environment = 'production' WHERE user_id = md5('r2')::uuid")
+      try await app.enqueue(subjects: QueueStats.countedRows + 100, to: 1)
+      try await app.database.execute("UPDATE deliveries SET created_at = now() - interval '10 hours', attempts = 3")
+      try await app.enqueue(subjects: 1, to: 2)
+      try await app.database.execute(
+        "UPDATE deliveries SET created_at = now() - interval '1 hour' WHERE attempts = 0")
+      let ages = try await QueueStats.read(in: app.service).oldestUndeliveredSeconds
+      #expect(Set(ages.keys) == ["log", "ios"])
+      #expect((36_000..<37_000).contains(ages["log"] ?? 0), "\(ages)")
+      #expect((3600..<4600).contains(ages["ios"] ?? 0), "\(ages)")
+      try await app.forgetDeliveries()
+    }
+  }
+
   @Test func `a service runs without metrics if the default port is taken, but ends if a chosen one is`() async throws {
     try await TestApp.run { app in
       let first = try await serve(app, ["MUSTER_METRICS_LISTEN": ""])

@@ -42,7 +42,7 @@ public enum TestCluster {
     init?(_ url: String) {
       guard let parts = url.firstMatch(of: /^(postgres(?:ql)?:\/\/[^@\/]+@)([^\/?]*)(?:\/[^?]*)?(\?.*)?$/)?.output
       else { return nil }
-      (owner, rest, options) = (String(parts.1), parts.2, parts.3 ?? "?")
+      (owner, rest, options) = (String(parts.1), parts.2, parts.3 ?? "?application_name=tests")
     }
 
     /// The part of URLs that names ``programRole``, with the password of the owner.
@@ -59,10 +59,20 @@ public enum TestCluster {
 
   private static let preparedGiven = Task {
     guard let given else { return }
-    try await ScriptConnection.run(given.url("postgres"), timeout: .seconds(60)) {
-      try $0.script(EmbeddedPostgres.creatingProgramRole)
-      guard let password = given.password?.removingPercentEncoding else { return }
-      try $0.script("ALTER ROLE \(programRole) PASSWORD '\(password.replacing("'", with: "''"))'")
+    let isNew: Bool = try await ScriptConnection.run(given.url("postgres"), timeout: .seconds(60)) { connection in
+      guard try connection.rows("SELECT 1 FROM pg_roles WHERE rolname = \(programRole)").isEmpty else { return false }
+      try connection.script(EmbeddedPostgres.creatingProgramRole)
+      guard let password = given.password?.removingPercentEncoding else { return true }
+      try connection.script("ALTER ROLE \(programRole) PASSWORD '\(password.replacing("'", with: "''"))'")
+      return true
+    }
+    guard !isNew else { return }
+    do {
+      let program = limited(given.url("postgres"))
+      try await ScriptConnection.run(program, timeout: .seconds(60)) { try $0.script("SELECT 1") }
+    } catch let error as PostgresError {
+      throw Unexpected(
+        "the server has a role \(programRole) that cannot log in with the owner's password; drop it first: \(error)")
     }
   }
 

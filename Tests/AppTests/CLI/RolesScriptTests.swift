@@ -13,6 +13,10 @@ import Testing
     try await ScriptConnection.run(url, timeout: .seconds(60)) { try $0.script(statement) }
   }
 
+  private func memory(at url: String) async throws -> String {
+    try await ScriptConnection.run(url, timeout: .seconds(60)) { try $0.rows("SHOW work_mem")[0][0] }
+  }
+
   /// Hands the URL of the superuser to `body`. As in the container, her name is not that of the service's role, and
   /// everyone else needs a password.
   private func withServer(_ body: (_ administration: String) async throws -> Void) async throws {
@@ -108,6 +112,9 @@ import Testing
       await #expect(throws: PostgresError.self, "\(statement)") { try await attempt(statement, at: service) }
     }
     try await attempt("SELECT FROM users", at: service)
+    // Only slow reads have more memory.
+    let given = try await memory(at: service)
+    #expect(try await given == memory(at: administration))
     // The other databases of the server, and ours for other roles.
     try await attempt("CREATE ROLE other LOGIN PASSWORD 'other'", at: administration)
     for (role, password, database) in [

@@ -76,6 +76,23 @@ import Testing
     }
   }
 
+  @Test func `a search finds Greek names in capitals and in small letters, also by their beginnings`() async throws {
+    try await TestApp.run { app in
+      let ana = try await app.signUp("ana")
+      _ = try await app.signUp("nikos", displayName: "Νίκος Παπαδόπουλος")
+      _ = try await app.signUp("sis", displayName: "Σισμανίδης")
+      for query in ["ΠΑΠΑΔΟΠΟΥΛΟΣ", "Παπαδόπουλος", "παπαδοπουλοσ", "ΠΑΠΑΔΌΠΟΥΛΟΣ ΝΊΚΟΣ"] {
+        #expect(try await ana.search(query) == ["nikos"], "\(query)")
+      }
+      for query in ["ΣΙΣ", "σις", "σισ", "ΣΙΣΜΑΝΙΔΗΣ"] {
+        #expect(try await ana.search(query) == ["sis"], "\(query)")
+      }
+      // ICU and PostgreSQL's own rules agree on all letters of these.
+      let folded: String? = try await app.database.value("SELECT folded('ΣΊΣΥΦΟΣ, Ὀδυσσεύς')")
+      #expect(folded == "σισυφοσ, οδυσσευσ")
+    }
+  }
+
   @Test(arguments: [
     ("ICU_LOCALE 'tr-TR'", ["ильин", "ИЛЬИН"]), ("ICU_LOCALE 'lt-LT'", ["ильин", "ИЛЬИН"]),
     // There, PostgreSQL finds words of ASCII letters only.

@@ -15,6 +15,8 @@ public struct QueueStats: Sendable, Encodable {
 
   /// Tables with more rows are estimated from a sample.
   static let countedRows = 10_000
+  /// Of a larger table, the oldest rows, whose channels are all seen, and a sample of the others.
+  private static let oldestRows = 100_000
   /// The assumed number of rows per page in a table that was never analyzed.
   private static let rowsPerPage = 20
 
@@ -79,14 +81,15 @@ public struct QueueStats: Sendable, Encodable {
     ).map { try $0[0] }
     if let oldest { oldestDueSeconds = max(oldest, oldestDueSeconds ?? 0) }
     let devices: SQL = queue == .deliveries ? "JOIN devices AS d ON d.id = q.device_id" : ""
+    let isUndelivered: SQL = "q.died_at IS NULL AND \(queue.type) <> \(Push.badgeOnly)"
+    // A channel that has failed for long, such as webhooks, must not hide that another has begun to.
+    let others: SQL = isSample ? "UNION ALL SELECT * FROM \(queue.table) AS q \(sample) WHERE \(isUndelivered)" : ""
     let undelivered = try await database.slow.rows(
       """
       SELECT \(queue.channel) AS channel, extract(epoch FROM now() - min(q.created_at))::float8 AS age
       FROM (
-        SELECT * FROM \(queue.table) AS q
-        WHERE q.died_at IS NULL AND \(queue.type) <> \(Push.badgeOnly)
-        ORDER BY q.id
-        LIMIT \(Self.countedRows)
+        (SELECT * FROM \(queue.table) AS q WHERE \(isUndelivered) ORDER BY q.id LIMIT \(Self.oldestRows))
+        \(others)
       ) AS q
       \(devices)
       GROUP BY 1
