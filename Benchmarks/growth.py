@@ -6,7 +6,7 @@ one primary, with partitions and a retention, and on 16 nodes. It prints its inp
     Benchmarks/growth.py [--every MONTHS]
     Benchmarks/growth.py --check
 
-`--check` compares the simulation with cases whose result is known, and the tables of docs/scaling.md with its own.
+`--check` compares the simulation with cases whose result is known, and the figures of docs/scaling.md with its own.
 """
 import argparse
 import os
@@ -126,6 +126,30 @@ def table_of_breaks(costs):
     return table(("", "each machine", *RESOURCES.values()), rows)
 
 
+def table_of_rows(costs):
+    names = {
+        "users": "user", "user_stamps": "stamps of a user", "friendships": "friendship", "events": "event",
+        "invitations": "guest", "notifications": "notification", "sessions": "session", "devices": "device",
+        "idempotency_keys": "response to a repeated request",
+    }
+    return table(("row", "bytes"), [(name, f"{costs.size[rows]:,.0f}") for rows, name in names.items()])
+
+
+def table_of_user(costs):
+    month = 30 * model.DAILY / model.MONTHLY
+    parts = {
+        "a seeded user: 50 friends, 20 invitations, two events of ten guests": costs.figures["bytes_of_user"],
+        f"a registered user of the model: {model.FRIENDS} friends, {model.SESSIONS} sessions and devices, without events "
+        "and picture": costs.registered,
+        f"added for good by a user who is active in a month: {month * model.DAY['create']:.2f} events with ten guests":
+            costs.month(),
+        f"added for {model.INBOX_DAYS} days by a user who is active in a month: {month * costs.notifications:.0f} "
+        "notifications": costs.inbox(),
+        "an open stream, in the memory of `serve`": costs.figures["bytes_of_stream"],
+    }
+    return table(("", "bytes"), [(words, f"{value:,.0f}") for words, value in parts.items()])
+
+
 def table_of_bytes(costs):
     last = list(months(costs))[-1]
     parts = {
@@ -141,14 +165,50 @@ def table_of_bytes(costs):
 def table_of_nodes(costs):
     rows = []
     for kind in ("refresh", "read", "answer", "edit", "create"):
-        figures = costs.figures["each"][kind]
-        changed = sum(figures[unit] for unit in ("inserts", "hot_updates", "updates", "deletes"))
+        changed = rows_of(costs, kind)
         rows.append((f"`{kind}`", f"{changed:.1f}", f"{nodes_of(changed):.1f}"))
     return table(("write", "rows", f"of {model.NODES} nodes"), rows)
 
 
+def sentences(costs):
+    """The figures in the sentences of the guide."""
+    sums = costs.sums
+    yield f"Measured: {costs.figures['when']}."
+    yield (f"{sums['database_us'] / 1e3:.1f} ms of PostgreSQL's processor time and {sums['service_us'] / 1e3:.1f} ms of the "
+           "service's on a day")
+    yield f"{sums['wal'] / 1e3:.0f} to {costs.wal / 1e3:.0f} kB of WAL"
+    carries, largest = [], None
+    for machine in model.MACHINES.values():
+        daily = min(carried(costs, machine).values())
+        carries.append((short(machine["memory"], "B"), short(daily / model.DAILY)))
+        largest = list(months(costs, partitions=True, retention=12, users=lambda _: daily / model.DAILY))[-1]
+    yield f"{working_set(largest) / largest.users / 1e3:.1f} kB for a registered user"
+    yield (f"{carries[0][0]} carry {carries[0][1]} registered users, "
+           + ", ".join(f"{memory} {users}" for memory, users in carries[1:]))
+    yield f"{short(largest.transactions / 30 / DAY_SECONDS * model.PEAK)} transactions a second at the peak"
+    history = variants(costs)["one primary"][0]
+    last = history[-1]
+    shares = {part: f"{getattr(last, part) / size(last):.0%}" for part in PARTS}
+    yield f"{shares['pictures']} is pictures, {shares['past']} past events, {shares['inbox']} inboxes"
+    yield f"Without them, one primary would hold {short(size(last) - last.pictures, 'B')} after five years"
+    search = costs.searching(model.USERS_AT_END)
+    yield f"that is {search / (search + sums['database_us']):.0%} of all work"
+    yield ", ".join(f"{short(machine['memory'], 'B')} in month {breaks(history, machine)['memory'].month}"
+                    for machine in model.MACHINES.values())
+    yield f"writes rows on {nodes_of(rows_of(costs, 'edit')):.0f} nodes"
+    yield f"One machine of 96 cores carries {carries[-1][1]} users"
+    for kind, share in (("processor", model.PROCESSOR), ("memory and disk", model.MEMORY)):
+        yield f"{kind} may be {'busy for ' if kind == 'processor' else ''}{share:.0%}"
+
+
+def rows_of(costs, kind):
+    return sum(costs.figures["each"][kind][unit] for unit in ("inserts", "hot_updates", "updates", "deletes"))
+
+
 def tables(costs, every):
     shown = {
+        "Bytes of a row": table_of_rows(costs),
+        "Bytes of a user": table_of_user(costs),
         "A day of an active user": table_of_day(costs),
         "Active users a day that each resource allows": table_of_machines(costs),
         "What fills the disk of one primary": table_of_bytes(costs),
@@ -211,9 +271,9 @@ def check(costs):
         found = breaks(history, machine)
         assert all(found[name].month <= month.month for name in found for month in history
                    if taken(month)[name] > limits(machine)[name])
-    near(nodes_of(1), 1)
+    near(nodes_of(1), model.COPIES)
     near(nodes_of(1e9), model.NODES)
-    assert 1 < nodes_of(2) < 2
+    assert model.COPIES < nodes_of(2) < 2 * model.COPIES
     # A cluster holds several copies of each row.
     near(taken(history[-1], model.NODES)["disk"] * model.NODES, model.COPIES * size(history[-1]))
     assert all(month.live < working_set(month) < size(month) for month in history)
@@ -229,11 +289,13 @@ def near(one, other):
     assert abs(one - other) <= 1e-6 * max(abs(one), abs(other)), f"{one} is not {other}"
 
 
-def missing(shown):
-    """The lines of tables that the guide lacks."""
+def missing(shown, sentences):
+    """The lines of tables, and the parts of sentences, that the guide lacks."""
     with open(GUIDE) as file:
-        guide = set(file.read().splitlines())
-    return [line for lines in shown.values() for line in lines if line not in guide]
+        text = file.read()
+    lines, words = set(text.splitlines()), " ".join(text.split())
+    return [line for table in shown.values() for line in table if line not in lines] + [
+        part for part in sentences if part not in words]
 
 
 def main():
@@ -245,15 +307,17 @@ def main():
     costs = Costs(figures)
     if arguments.check:
         check(costs)
-        lines = missing(tables(costs, 12))
+        lines = missing(tables(costs, 12), sentences(costs))
         if lines:
             sys.exit("docs/scaling.md lacks these lines of Benchmarks/growth.py:\n" + "\n".join(lines))
-        print("the simulation and the tables of docs/scaling.md are correct")
+        print("the simulation, and the tables and sentences of docs/scaling.md, are correct")
         return
     print_inputs(figures)
     for name, lines in tables(costs, arguments.every).items():
         print(f"\n{name}\n")
         print("\n".join(lines))
+    print("\nIn sentences:\n")
+    print("\n".join(sentences(costs)))
 
 
 if __name__ == "__main__":

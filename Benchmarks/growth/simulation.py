@@ -184,5 +184,5 @@ def carried(costs, machine, years=1):
 
 
 def nodes_of(rows, nodes=model.NODES):
-    """The mean number of nodes with rows of a transaction, if its rows are spread at random."""
-    return nodes * (1 - (1 - 1 / nodes) ** rows)
+    """The mean number of nodes with copies of a transaction's rows, if the rows are spread at random."""
+    return nodes * (1 - (1 - model.COPIES / nodes) ** rows)
