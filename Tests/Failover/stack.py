@@ -3,6 +3,7 @@ import base64
 import glob
 import os
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -14,6 +15,8 @@ from machines import run
 FAKES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fakes.py")
 # The account of `serve`, `worker` and the fakes.
 ACCOUNT = "www-data"
+# PostgreSQL's configuration.
+FILES = ("postgresql.conf", "pg_hba.conf", "pg_ident.conf")
 SERVE_METRICS, WORKER_METRICS = 9464, 9465
 CERTIFICATE_DAYS = 60
 
@@ -40,6 +43,11 @@ class Stack:
     def data(self):
         return self.machine.path("disk/data")
 
+    @property
+    def configuration(self):
+        """A folder outside of the data, as Debian has it: no copy of the data contains it."""
+        return self.machine.path("etc")
+
     def as_postgres(self, *command, **options):
         environment = {"PATH": f"{BINARIES}:/usr/bin:/bin", "HOME": self.machine.folder, "LANG": "C.UTF-8"}
         environment |= {**self.postgres_environment, **options.pop("env", {})}
@@ -54,16 +62,22 @@ class Stack:
         run("chown", "postgres:postgres", self.disk)
         self.as_postgres("initdb", "-D", self.data, "-E", "UTF8", "--locale=C.UTF-8", "-A", "scram-sha-256",
                          "--auth-local=peer", "--no-sync", timeout=120)
-        with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
+        os.makedirs(self.configuration)
+        for name in FILES:
+            shutil.move(os.path.join(self.data, name), self.configuration)
+        with open(os.path.join(self.configuration, "postgresql.conf"), "a", encoding="utf-8") as file:
+            # More connections than by default: a copy of the data with fewer is refused.
             file.write("\n".join([f"listen_addresses = '{self.machine.address}'",
-                                  f"unix_socket_directories = '{self.disk}'", "max_connections = 60",
+                                  f"unix_socket_directories = '{self.disk}'", "max_connections = 120",
                                   "shared_buffers = '32MB'", *settings, ""]))
-        with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="utf-8") as file:
+        with open(os.path.join(self.configuration, "pg_hba.conf"), "a", encoding="utf-8") as file:
             file.write("host all all 10.0.0.0/24 scram-sha-256\n")
         self.start_database()
 
     def start_database(self):
-        self.machine.start("postgres", [f"{BINARIES}/postgres", "-D", self.data, *self.postgres_arguments],
+        paths = dict(zip(("config_file", "hba_file", "ident_file"), FILES))
+        files = [word for name, file in paths.items() for word in ("-c", f"{name}={self.configuration}/{file}")]
+        self.machine.start("postgres", [f"{BINARIES}/postgres", "-D", self.data, *files, *self.postgres_arguments],
                            "postgres", self.postgres_environment, restarts=False)
         wait(self.is_up, 60, f"PostgreSQL on {self.machine.name}")
 
