@@ -84,7 +84,7 @@ public final class Dependencies: Sendable {
       limitsStrangers: configuration.isThrottling, hostAge: hostAge, metrics: metrics)
     passwords = Passwords(cost: configuration.scrypt)
     throttle = Throttle(database: database, isOn: configuration.isThrottling)
-    rateLimits = RateLimits(isOn: configuration.isLimitingRates)
+    rateLimits = RateLimits(isOn: configuration.isLimitingRates, processes: configuration.processes)
     let providers = [(IdentityProvider.Name.apple, configuration.apple), (.google, configuration.google)]
     identityProviders = IdentityProviders(
       providers.filter { !$1.clientIDs.isEmpty }.map { name, settings in

@@ -37,6 +37,8 @@ public struct MusterConfiguration: Sendable {
   public var trustedProxies: TrustedProxies
   public var isThrottling: Bool
   public var isLimitingRates: Bool
+  /// The number of `serve` processes that share the rate limits.
+  public var processes: Int
   public var scrypt: Passwords.Cost
   var zoneFolder: String
   /// Days in the archive; nil if archived events are kept.
@@ -196,6 +198,7 @@ extension MusterConfiguration {
     trustedProxies = try variables.parsed(table.trustedProxies, proxies) { TrustedProxies($0) } ?? TrustedProxies()
     isThrottling = try variables.isOn(table.isThrottling)
     isLimitingRates = try variables.isOn(table.isLimitingRates)
+    processes = try variables.number(table.processes, in: 1...1000)
     scrypt = try variables.value(table.scrypt, "like ln=15,r=8,p=3") { Passwords.Cost($0) }
     logsAllRequests = try variables.value(table.logsRequests, "failures or all") {
       ["failures": false, "all": true][$0]

@@ -77,6 +77,10 @@ public struct Variable: Sendable {
       "MUSTER_TRUSTED_PROXIES", "comma-separated addresses and CIDR blocks whose `X-Forwarded-For` is trusted")
     let isLimitingRates = Variable(
       "MUSTER_RATE_LIMITS", "on", "`off` for load tests: no limits on requests per second")
+    let processes = Variable(
+      "MUSTER_PROCESSES", "1",
+      "the number of `serve` processes over which a balancer spreads the requests of each user, 1 to 1000: each process allows its share of the limits"
+    )
     let isThrottling = Variable(
       "MUSTER_THROTTLING", "on",
       "`off` for load tests: no waits after failed or repeated logins, no limits on friend requests, reports and mails to strangers"

@@ -3,7 +3,7 @@ import HTTPServer
 import Postgres
 import Synchronization
 
-/// The token buckets of this process. Several processes allow several times as much.
+/// The token buckets of this process. Each of several processes counts alone, so each allows its share.
 final class RateLimits: Sendable {
   /// Whose requests a bucket counts.
   enum Subject: Hashable, Sendable {
@@ -27,10 +27,13 @@ final class RateLimits: Sendable {
   private static let maximumBuckets = 100_000
 
   private let isOn: Bool
+  private let processes: Int
   private let buckets = Mutex<[Key: Bucket]>([:])
 
-  init(isOn: Bool) {
+  /// - Parameter processes: over which the requests of each subject are spread.
+  init(isOn: Bool, processes: Int = 1) {
     self.isOn = isOn
+    self.processes = processes
   }
 
   /// The number of buckets.
@@ -43,19 +46,22 @@ final class RateLimits: Sendable {
     _ limit: RateLimit, count: Int = 1, of subject: Subject, at now: ContinuousClock.Instant = .now
   ) -> RateLimit.State? {
     guard isOn else { return nil }
+    let share = limit.share(ofOneIn: processes)
+    // Of several requests that count together, no more count than a full bucket has: it would never allow them.
+    let cost = Double(min(count, share.burst))
     return buckets.withLock { buckets in
       let key = Key(limit: limit, subject: subject)
-      if buckets[key] == nil, buckets.count >= Self.maximumBuckets { Self.forget(&buckets, at: now) }
-      var bucket = buckets[key] ?? Bucket(tokens: Double(limit.burst), filledAt: now)
-      bucket.tokens = Self.tokens(in: bucket, limit, at: now)
+      if buckets[key] == nil, buckets.count >= Self.maximumBuckets { forget(&buckets, at: now) }
+      var bucket = buckets[key] ?? Bucket(tokens: Double(share.burst), filledAt: now)
+      bucket.tokens = tokens(in: bucket, limit, at: now)
       bucket.filledAt = now
-      let isAllowed = bucket.tokens >= Double(count)
-      if isAllowed { bucket.tokens -= Double(count) }
+      let isAllowed = bucket.tokens >= cost
+      if isAllowed { bucket.tokens -= cost }
       buckets[key] = bucket
       return RateLimit.State(
-        limit: limit, remaining: Int(bucket.tokens),
-        reset: Int(((Double(limit.burst) - bucket.tokens) / limit.rate).rounded(.up)),
-        wait: isAllowed ? nil : max(1, Int(((Double(count) - bucket.tokens) / limit.rate).rounded(.up))))
+        limit: limit, share: share, remaining: Int(bucket.tokens),
+        reset: share.seconds(for: Double(share.burst) - bucket.tokens),
+        wait: isAllowed ? nil : max(1, share.seconds(for: cost - bucket.tokens)))
     }
   }
 
@@ -63,27 +69,31 @@ final class RateLimits: Sendable {
   fileprivate func giveBack(_ limit: RateLimit, to subject: Subject) {
     buckets.withLock { buckets in
       let key = Key(limit: limit, subject: subject)
-      if let tokens = buckets[key]?.tokens { buckets[key]?.tokens = min(Double(limit.burst), tokens + 1) }
+      let burst = Double(limit.share(ofOneIn: processes).burst)
+      if let tokens = buckets[key]?.tokens { buckets[key]?.tokens = min(burst, tokens + 1) }
     }
   }
 
-  private static func tokens(in bucket: Bucket, _ limit: RateLimit, at now: ContinuousClock.Instant) -> Double {
+  private func tokens(in bucket: Bucket, _ limit: RateLimit, at now: ContinuousClock.Instant) -> Double {
+    let share = limit.share(ofOneIn: processes)
     let seconds = max(0, (now - bucket.filledAt) / .seconds(1))
-    return min(Double(limit.burst), bucket.tokens + seconds * limit.rate)
+    return min(Double(share.burst), bucket.tokens + seconds * Double(share.burst) / Double(share.window))
   }
 
   /// Makes room for a tenth more. Full buckets are the same as new ones. If too many are in use, buckets of addresses
   /// go first: a user has one address or a few, but an attacker may have many.
-  private static func forget(_ buckets: inout [Key: Bucket], at now: ContinuousClock.Instant) {
-    buckets = buckets.filter { tokens(in: $1, $0.limit, at: now) < Double($0.limit.burst) }
-    var excess = buckets.count - maximumBuckets / 10 * 9
+  private func forget(_ buckets: inout [Key: Bucket], at now: ContinuousClock.Instant) {
+    buckets = buckets.filter {
+      tokens(in: $1, $0.limit, at: now) < Double($0.limit.share(ofOneIn: processes).burst)
+    }
+    var excess = buckets.count - Self.maximumBuckets / 10 * 9
     guard excess > 0 else { return }
     buckets = buckets.filter { key, _ in
       guard excess > 0, case .address = key.subject else { return true }
       excess -= 1
       return false
     }
-    if buckets.count >= maximumBuckets { buckets = [:] }
+    if buckets.count >= Self.maximumBuckets { buckets = [:] }
   }
 }
 
@@ -120,7 +130,8 @@ extension AppError {
   }
 }
 
-/// How often one user, or one address without a user, may make requests of one kind: a token bucket.
+/// How often one user, or one address without a user, may make requests of one kind, in all processes together: a
+/// token bucket.
 enum RateLimit: String, CaseIterable, Sendable {
   case reads, writes, search, uploads, exports, refreshes, registrations
   /// Blocking and unblocking: a user under attack blocks many others at once, whatever they wrote before.
@@ -171,12 +182,26 @@ enum RateLimit: String, CaseIterable, Sendable {
     }
   }
 
-  /// Tokens per second.
-  var rate: Double { Double(burst) / Double(window) }
+  /// The part of a limit that one process allows.
+  struct Share: Sendable {
+    let burst: Int
+    let window: Int
+
+    /// The time until as many tokens have come back, rounded up.
+    fileprivate func seconds(for tokens: Double) -> Int {
+      Int((tokens * Double(window) / Double(burst)).rounded(.up))
+    }
+  }
+
+  /// At least one request in each window.
+  func share(ofOneIn processes: Int) -> Share {
+    Share(burst: (burst + processes - 1) / processes, window: window)
+  }
 
   /// The state of a bucket after a request.
   struct State: Sendable {
     let limit: RateLimit
+    let share: Share
     /// Requests that may follow at once.
     let remaining: Int
     /// Seconds until the bucket is full.
@@ -187,7 +212,7 @@ enum RateLimit: String, CaseIterable, Sendable {
     /// The values of `RateLimit` and `RateLimit-Policy`, as in draft-ietf-httpapi-ratelimit-headers-10.
     var headers: (limit: String, policy: String) {
       let name = limit.rawValue
-      return ("\"\(name)\";r=\(remaining);t=\(reset)", "\"\(name)\";q=\(limit.burst);w=\(limit.window)")
+      return ("\"\(name)\";r=\(remaining);t=\(reset)", "\"\(name)\";q=\(share.burst);w=\(share.window)")
     }
   }
 }

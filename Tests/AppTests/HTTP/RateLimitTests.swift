@@ -15,7 +15,7 @@ import Testing
     let refused = limits.take(limit, of: subject, at: start)
     #expect(refused?.remaining == 0 && refused?.reset == limit.window)
     let wait = refused?.wait ?? 0
-    #expect(wait == max(1, Int((1 / limit.rate).rounded(.up))))
+    #expect(wait == max(1, (limit.window + limit.burst - 1) / limit.burst))
     // Refused requests cost nothing.
     #expect(limits.take(limit, of: subject, at: start + .seconds(wait))?.wait == nil)
     // A bucket never holds more than its burst.
@@ -38,6 +38,36 @@ import Testing
     #expect(limits.take(.reads, count: 35, of: subject, at: start + .seconds(1))?.wait == 1)
     let allowed = limits.take(.reads, count: 35, of: subject, at: start + .seconds(2))
     #expect(allowed?.wait == nil && allowed?.remaining == 15)
+  }
+
+  @Test(arguments: RateLimit.allCases, [1, 2, 3, 8, 1000])
+  func `processes together allow the limit, and each allows at least one request`(_ limit: RateLimit, processes: Int) {
+    let all = (0..<processes).map { _ in RateLimits(isOn: true, processes: processes) }
+    let start = ContinuousClock.now
+    let subject = RateLimits.Subject.user(.new())
+    var allowed = 0
+    for limits in all {
+      while limits.take(limit, of: subject, at: start)?.wait == nil { allowed += 1 }
+      let refused = limits.take(limit, of: subject, at: start)
+      #expect(refused?.reset == limit.window)
+      let share = (limit.burst + processes - 1) / processes
+      #expect(refused?.headers.policy.hasSuffix(";q=\(share);w=\(limit.window)") == true)
+    }
+    #expect(allowed >= limit.burst && allowed < limit.burst + processes)
+    // In the window, as much comes back as was taken.
+    for limits in all {
+      while limits.take(limit, of: subject, at: start + .seconds(limit.window))?.wait == nil { allowed -= 1 }
+    }
+    #expect(allowed == 0)
+  }
+
+  @Test func `requests that count together are allowed by a full bucket, however small the share`() {
+    let limits = RateLimits(isOn: true, processes: 50)
+    let start = ContinuousClock.now
+    let subject = RateLimits.Subject.user(.new())
+    #expect(limits.take(.reads, count: 5, of: subject, at: start)?.remaining == 0)
+    #expect(limits.take(.reads, count: 5, of: subject, at: start)?.wait == 5)
+    #expect(limits.take(.reads, count: 5, of: subject, at: start + .seconds(5))?.wait == nil)
   }
 
   @Test func `the number of buckets is bounded`() {
