@@ -107,8 +107,10 @@ struct IdempotentRequest: Sendable {
   /// Makes sure that this is the only request with the key, until the transaction ends.
   func begin(in change: Change) async throws -> Stored? {
     let lock = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    // The lock on the row makes a replay commit after the first request on a standby too: if the standby has not
+    // confirmed the first commit, the replay is not acknowledged either.
     let rows = try await change.pipeline(
-      "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))", selecting)
+      "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))", "\(selecting) FOR NO KEY UPDATE OF k")
     guard let isFirst = rows[0].first, try isFirst[0] else { throw AppError.requestRunning }
     return try rows[1].first.map(stored(in:))
   }

@@ -1,4 +1,5 @@
 import Foundation
+import Postgres
 import TestSupport
 import Testing
 
@@ -42,6 +43,29 @@ struct ServiceProcess: Sendable {
 }
 
 extension TestApp {
+  /// Migrates the database of a server that the test may stop and crash. No service runs.
+  static func onOwnCluster(
+    _ environment: [String: String], _ body: (OwnCluster, TestApp) async throws -> Void
+  ) async throws {
+    try await OwnCluster.run { cluster in
+      try await Resources.migrator(url: cluster.url, role: TestCluster.programRole).up()
+      let configuration = try await MusterConfiguration.load(
+        environment: Muster.environment(cluster.url).merging(environment) { $1 }, file: nil)
+      let dependencies = try await Dependencies(
+        configuration, name: "test", logger: .quiet, endedSessionsAge: .seconds(5))
+      let owner = try Database(Database.Configuration(url: cluster.url))
+      defer { owner.close() }
+      do {
+        try await body(
+          cluster, TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies, database: owner))
+      } catch {
+        await dependencies.close()
+        throw error
+      }
+      await dependencies.close()
+    }
+  }
+
   /// The test's database, served by a `muster serve`. Waits until it listens.
   func served(by program: Program) async throws -> TestApp {
     return TestApp(

@@ -58,33 +58,20 @@ final class Storm: Sendable {
   static func gather(
     _ count: Int, leavers: Int = 0, seed: UInt64, _ body: @escaping @Sendable (Storm) async throws -> Void
   ) async throws {
-    try await OwnCluster.run { cluster in
-      try await Resources.migrator(url: cluster.url, role: TestCluster.programRole).up()
-      let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
+    let more = ["MUSTER_WEBHOOK_ALLOW_PRIVATE": "on", "MUSTER_THROTTLING": "off"]
+    try await TestApp.onOwnCluster(more) { cluster, own in
       let environment = Muster.environment(cluster.url).merging(more) { $1 }
-      let configuration = try await MusterConfiguration.load(environment: environment, file: nil)
-      let dependencies = try await Dependencies(
-        configuration, name: "test", logger: .quiet, endedSessionsAge: .seconds(5))
-      do {
-        try await StormySink.run(seed: seed) { sink in
-          let owner = try Database(Database.Configuration(url: cluster.url))
-          defer { owner.close() }
-          let own = TestApp(url: "", databaseURL: cluster.url, dependencies: dependencies, database: owner)
-          let (app, people) = try await ServiceProcess.running(of: own, environment) { app -> (TestApp, People) in
-            var people: People = ([], [], try await stranger(in: app))
-            for number in 1...count { people.readers.append(try await register(number, app, sink)) }
-            for number in 0..<leavers { people.leavers.append(try await registerLeaver(number, app, sink)) }
-            return (app, people)
-          }
-          try await app.takeMails()
-          for statement in logbook { try await app.database.execute(statement) }
-          try await body(Storm(cluster, sink, app, people, environment, seed: seed))
+      try await StormySink.run(seed: seed) { sink in
+        let (app, people) = try await ServiceProcess.running(of: own, environment) { app -> (TestApp, People) in
+          var people: People = ([], [], try await stranger(in: app))
+          for number in 1...count { people.readers.append(try await register(number, app, sink)) }
+          for number in 0..<leavers { people.leavers.append(try await registerLeaver(number, app, sink)) }
+          return (app, people)
         }
-      } catch {
-        await dependencies.close()
-        throw error
+        try await app.takeMails()
+        for statement in logbook { try await app.database.execute(statement) }
+        try await body(Storm(cluster, sink, app, people, environment, seed: seed))
       }
-      await dependencies.close()
     }
   }
 
