@@ -26,7 +26,7 @@ CLOCK_HOLD_SECONDS = 15
 # Between two looks at it.
 CLOCK_TOLERANCE_SECONDS = 5
 # How far ahead a process accepts an access token, and no leeway at its end: docs/accounts.md.
-TOKEN_SKEW_SECONDS = 30
+TOKEN_SKEW_SECONDS = 600
 
 
 @dataclasses.dataclass

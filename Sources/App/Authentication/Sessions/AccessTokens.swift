@@ -7,8 +7,9 @@ import Synchronization
 public final class AccessTokens: Sendable {
   static let issuer = "muster"
   static let audience = "muster"
-  /// How far ahead a token may begin, in seconds, because processes' clocks differ. Its end has no leeway.
-  private static let skew = 30
+  /// How far ahead a token may begin, in seconds, because processes' clocks differ. Its end has no leeway. Ended sessions
+  /// are known for as much longer.
+  static let skew = 600
   /// A verified token is cached until it expires: verification costs more than the rest of a hot request.
   private static let maximumKnown = 50_000
 

@@ -21,9 +21,9 @@ final class EndedSessions: Service {
   }
 
   private static let interval = Duration.milliseconds(250)
-  /// Seconds in addition to an access token's lifetime: clocks that differ by 30 in each direction, a refresh that
-  /// converges with one 10 before it, and a slow commit.
-  private static let margin = 120
+  /// Seconds in addition to an access token's lifetime: clocks that are off in each direction, a refresh that converges
+  /// with one 10 before it, and a slow commit.
+  private static let margin = 2 * AccessTokens.skew + 60
   /// The minimum time between two log lines about refused requests.
   private static let logInterval = Duration.seconds(10)
 
