@@ -37,6 +37,8 @@ public final class Change: Querying {
     self.transaction = transaction
   }
 
+  var isPortable: Bool { transaction.isPortable }
+
   public func send(_ statements: [SQL]) async throws -> [Rows] {
     try await transaction.send(statements)
   }
@@ -235,7 +237,10 @@ extension Change {
   ///
   /// Two users may have the same key. One then waits for the other, which is harmless. Keys are locked in their own
   /// order, and before all rows, so that no two changes deadlock.
+  ///
+  /// A portable database may have no advisory locks. Its row locks are as fair as the engine makes them.
   func takeTurns(at users: [User.ID], for strength: LockStrength) throws {
+    if isPortable { return }
     let keys = Set(users.map(\.turnKey)).sorted()
     switch strength {
     case .update:

@@ -47,6 +47,10 @@ extension Database {
     /// and `idle_in_transaction_session_timeout`), no protection against writes among reads, so that no read is sent
     /// again after its connection broke, and no LISTEN.
     public var isBehindPooler = false
+    /// Set this for an engine that speaks PostgreSQL's protocol but lacks some of its features. The client then sends no
+    /// LISTEN or NOTIFY, and leaves the isolation of transactions to the server. Migrations still take an advisory lock.
+    /// Callers that take others ask ``Transaction/isPortable`` first.
+    public var isPortable = false
     /// Receives slow statements, without their parameters.
     public var logger = Logger(label: "postgres")
     /// A batch of statements that takes longer than this is logged.
@@ -75,6 +79,10 @@ extension Database.Configuration {
     return (statements > 1 ? limit * statements : limit) + .seconds(1)
   }
 
+  /// How often a transaction runs that loses against others. Where all are serializable, each that ends makes all others
+  /// lose that have read or written the same row.
+  var maximumAttempts: Int { isPortable ? 20 : 5 }
+
   var connecting: Connecting {
     Connecting(url: url, applicationName: applicationName, timeout: connectTimeout) { [self] in
       isBehindPooler ? [] : session($0)
@@ -84,13 +92,14 @@ extension Database.Configuration {
   private func session(_ purpose: Connecting.Purpose) -> [(name: String, value: String)] {
     let limit = purpose == .slow ? slowStatementTimeout : statementTimeout
     var settings: [(name: String, value: String)] = [
-      ("timezone", "UTC"), ("default_transaction_isolation", "read committed"),
+      ("timezone", "UTC"),
       // Starting parallel workers, or compiling a plan, takes longer than almost every statement.
       ("max_parallel_workers_per_gather", "0"), ("jit", "off"),
       ("statement_timeout", String(limit.wholeMilliseconds)),
       ("lock_timeout", String(min(lockTimeout, limit / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
     ]
+    if !isPortable { settings.append((name: "default_transaction_isolation", value: "read committed")) }
     if purpose != .exclusive { settings.append((name: "default_transaction_read_only", value: "on")) }
     // A bitmap of many rows that does not fit has pages only, and each row on them is checked again.
     if purpose == .slow { settings.append((name: "work_mem", value: "64MB")) }

@@ -78,6 +78,9 @@ public final class Database: Querying {
   /// `globalConcurrentExecutor`.
   public var executor: any TaskExecutor { reactor }
 
+  /// See ``Configuration/isPortable``.
+  public var isPortable: Bool { configuration.isPortable }
+
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
   /// Opens a separate connection that receives notifications.
@@ -222,7 +225,7 @@ extension Database {
   /// - Parameters:
   ///   - isolation: nil for the default: read committed, unless the URL's options say otherwise.
   ///   - repeating: whether the body may run again from the start, up to 5 times in total, when the transaction loses a
-  ///     deadlock or fails to serialize.
+  ///     deadlock or fails to serialize. 20 times if the database ``Configuration/isPortable``.
   ///   - isConflict: further errors after which `repeating` applies.
   ///   - body: may run more than once if `repeating` says so.
   /// - Throws: the body's error, or ``PostgresError``. Kind `unknownOutcome`: the connection broke during COMMIT.
@@ -276,7 +279,7 @@ extension Database {
       var attempt = 1
       while true {
         do { return try await once(on: pool, isolation, for: statements, body) } catch let error as PostgresError
-          where isRepeatable && (error.isRetryable || isConflict(error)) && attempt < 5
+          where isRepeatable && (error.isRetryable || isConflict(error)) && attempt < configuration.maximumAttempts
         {
           try await Task.sleep(for: .milliseconds(5 * attempt) * Double.random(in: 0.5...1.5))
           attempt += 1

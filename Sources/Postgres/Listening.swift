@@ -54,7 +54,7 @@ extension Database {
   ///
   /// - Parameter channel: a name as in `NOTIFY`; at most 63 bytes.
   public func notify(_ channel: String) {
-    guard !isClosed, hints.add(to: channel) else { return }
+    guard !isClosed, !configuration.isPortable, hints.add(to: channel) else { return }
     Task.detached { [self] in await sendHints(to: channel) }
   }
 

@@ -112,7 +112,7 @@ public struct PostgresError: Error, Sendable, CustomStringConvertible {
 
   /// Whether a read may be sent again on another connection.
   var isRetryableRead: Bool {
-    (kind == .connectionLost || kind == .cannotConnect || endsConnection || isStalePlan) && (!mayHaveRun || isHarmless)
+    (kind == .connectionLost || kind == .cannotConnect || endsConnection || isRetryable) && (!mayHaveRun || isHarmless)
   }
 
   /// The server has no prepared statement with this name.

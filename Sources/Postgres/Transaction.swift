@@ -23,6 +23,8 @@ public final class Transaction: Querying {
   @TaskLocal static var current: Transaction?
   /// The database that it runs on.
   let database: Database
+  /// Whether the database is configured as ``Database/Configuration/isPortable``.
+  public var isPortable: Bool { database.isPortable }
   private let connection: Connection
   /// Whether it is one of ``Database/slow``.
   let isSlowRead: Bool

@@ -5,6 +5,13 @@ import Postgres
 
 private let table = Variable.table
 
+/// The kind of database server.
+public enum Engine: String, CaseIterable, Sendable {
+  case postgres
+  /// Several nodes that speak PostgreSQL's protocol. See ``Database/Configuration/isPortable``.
+  case distributed
+}
+
 /// The configuration, read once from the environment. ``Variable`` describes each value.
 public struct MusterConfiguration: Sendable {
   /// The program to configure. Each program needs different variables.
@@ -29,6 +36,7 @@ public struct MusterConfiguration: Sendable {
   public var poolSize: Int
   /// Whether a pooler may give each transaction another session. Then no connection listens for notifications.
   public var isBehindPooler: Bool
+  public var engine: Engine
   /// Nil for the maximum that the limit of open files allows.
   public var maximumConnections: Int?
   /// 0: no limit.
@@ -163,6 +171,7 @@ public struct MusterConfiguration: Sendable {
     database.applicationName = name
     database.connections = poolSize
     database.isBehindPooler = isBehindPooler
+    database.isPortable = engine == .distributed
     database.logger = logger
     return database
   }
@@ -185,6 +194,7 @@ extension MusterConfiguration {
     accessTokenSeconds = try variables.number(table.accessTokenSeconds, in: 1...86_400)
     poolSize = try variables.number(table.poolSize, in: 1...1000)
     isBehindPooler = try variables.isOn(table.isBehindPooler)
+    engine = try variables.value(table.engine, "postgres or distributed") { Engine(rawValue: $0) }
     maximumConnections = try variables.parsed(table.maximumConnections, "a whole number from 1 to 1000000") {
       Int($0, in: 1...1_000_000)
     }

@@ -64,6 +64,9 @@ public struct Variable: Sendable {
       "MUSTER_POOL_SIZE", "16", "database connections for transactions, per process: 1 to 1000")
     let isBehindPooler = Variable(
       "MUSTER_PGBOUNCER", "off", "`on` if `DATABASE_URL` points to PgBouncer in transaction mode")
+    let engine = Variable(
+      "MUSTER_ENGINE", "postgres",
+      "`distributed` for an engine that lacks some of PostgreSQL's features: see [Engines](engines.md)")
     let maximumConnections = Variable(
       "MUSTER_MAX_CONNECTIONS", without: "the limit of open files, minus a reserve",
       "the maximum number of client connections; further ones are refused")

@@ -9,7 +9,7 @@ extension FriendRequest {
   private static let waits = (second: 86_400, later: 7 * 86_400)
 
   /// Refuses a new request if its sender sends too many, to one user or to different users. The request is already
-  /// inserted, and the error rolls it back. ``User/takingTurns(at:by:)`` makes the sender's other requests wait
+  /// inserted, and the error rolls it back. ``User/takeTurn(at:by:in:)`` makes the sender's other requests wait
   /// meanwhile.
   ///
   /// - Throws: ``AppError`` `too-many-friend-requests`, with the number of seconds to wait.

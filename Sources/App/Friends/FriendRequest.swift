@@ -186,7 +186,7 @@ extension FriendRequest {
   ) async throws -> Sent {
     guard sender != receiver else { throw AppError.invalid("receiverId", .notAllowed, "must be another user") }
     // Before the user locks, so that a request that waits for its turn holds no lock on the two users.
-    try change.write(User.takingTurns(at: .friendRequests, by: sender))
+    try User.takeTurn(at: .friendRequests, by: sender, in: change)
     try await change.lockBoth(sender, receiver, for: .share)
     // The other user may accept or send a request at this moment. The insert waits for that at the unique index of one
     // pending request per pair. Only then is it certain whether the two are friends.

@@ -104,13 +104,19 @@ struct IdempotentRequest: Sendable {
     return "DELETE FROM idempotency_keys WHERE user_id = ANY(\(pair)) AND about_user_ids && \(pair)"
   }
 
+  /// The purpose of its turns: "once" in ASCII.
+  private static let turns: Int32 = 0x6f6e_6365
+
   /// Makes sure that this is the only request with the key, until the transaction ends.
   func begin(in change: Change) async throws -> Stored? {
     let lock = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    // On a portable database, a concurrent request waits for the first one, and gets its response.
+    if change.isPortable { try change.takeTurn(Self.turns, at: "\(Int32(truncatingIfNeeded: lock))::integer") }
     // The lock on the row makes a replay commit after the first request on a standby too: if the standby has not
     // confirmed the first commit, the replay is not acknowledged either.
     let rows = try await change.pipeline(
-      "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))", "\(selecting) FOR NO KEY UPDATE OF k")
+      change.isPortable ? "SELECT true" : "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))",
+      "\(selecting) FOR NO KEY UPDATE OF k")
     guard let isFirst = rows[0].first, try isFirst[0] else { throw AppError.requestRunning }
     return try rows[1].first.map(stored(in:))
   }

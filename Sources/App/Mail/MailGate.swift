@@ -136,7 +136,7 @@ struct MailGate: Sendable {
     let results = try await database.batch(
       // Each counts what the ones before it have added. In one order, so that no two wait for each other. The next
       // statement sees what was committed meanwhile.
-      "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
+      prints.takingTurns(isPortable: database.isPortable),
       deciding(attempt, prints))
     let row = results[1][0]
     let (word, countedAt): (String, Timestamp?) = (try row["word"], try row["counted_at"])
@@ -155,7 +155,7 @@ struct MailGate: Sendable {
     guard let countedAt = pass.countedAt else { return }
     let prints = Prints(attempt, optOuts.keys)
     try await database.batch(
-      "SELECT pg_advisory_xact_lock(key) FROM unnest(\(prints.turns)) AS key",
+      prints.takingTurns(isPortable: database.isPortable),
       "DELETE FROM mail_attempts WHERE \(own(attempt, prints)) AND asked_at = \(countedAt)")
   }
 
@@ -190,7 +190,7 @@ struct MailGate: Sendable {
     let network: Data
     let site: Data?
     let subnet: Data?
-    let turns: [Int64]
+    private let turns: [Int32]
 
     init(_ attempt: Attempt, _ keys: AddressKeys) {
       let networks = ClientNetworks(attempt.origin)
@@ -204,9 +204,16 @@ struct MailGate: Sendable {
       // number of forms at one time.
       if attempt.budget == .stranger { subjects.append(domain) }
       if let host = attempt.host { subjects.append(keys.fingerprint("host", host.description)) }
-      turns = subjects.map { $0.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } }
-        .map { Int64(bitPattern: $0) }.sorted()
+      turns = subjects.map { $0.prefix(4).reduce(0 as UInt32) { $0 << 8 | UInt32($1) } }
+        .map { Int32(bitPattern: $0) }.sorted()
     }
+
+    func takingTurns(isPortable: Bool) -> SQL {
+      Turns.taking(Self.purpose, atEach: "SELECT unnest(\(turns))", isPortable: isPortable)
+    }
+
+    /// "gate" in ASCII.
+    private static let purpose: Int32 = 0x6761_7465
 
     var mailbox: Data { mailboxes[0] }
   }

@@ -33,7 +33,7 @@ public struct NotificationWorker: Service {
       AppleRevocation.source(dependencies.appleGrants, in: database),
     ]
     self.concurrency = max(1, concurrency)
-    canListen = !dependencies.isBehindPooler
+    canListen = !dependencies.isBehindPooler && dependencies.engine == .postgres
     housekeeping = Housekeeping(
       zones: dependencies.zones, eventRetention: dependencies.eventRetention, logger: dependencies.logger)
     logger = dependencies.logger

@@ -88,7 +88,7 @@ public struct Report: Sendable {
     _ given: NewID<Report>, _ draft: Draft, of owner: User.ID?, by reporter: User.ID, isLimited: Bool, in change: Change
   ) async throws -> (report: Report, isNew: Bool) {
     guard owner != reporter else { throw draft.subject.ownError }
-    try change.write(User.takingTurns(at: .reports, by: reporter))
+    try User.takeTurn(at: .reports, by: reporter, in: change)
     // Neither account is deleted meanwhile: its deletion would not find this report.
     let users = try await change.lock(users: [reporter, owner].compactMap { $0 }, for: .share)
     guard users.contains(reporter) else { throw AppError.sessionEnded }

@@ -173,8 +173,8 @@ extension User {
   /// The lock ends with the transaction. Take it before the rows that are counted.
   ///
   /// This is not the lock of the user's row, which would wait for all changes that hold it for share.
-  static func takingTurns(at limited: Limited, by user: ID) -> SQL {
-    "SELECT pg_advisory_xact_lock(\(limited.rawValue), hashtext(\(user)::text))"
+  static func takeTurn(at limited: Limited, by user: ID, in change: Change) throws {
+    try change.takeTurn(limited.rawValue, at: "hashtext(\(user)::text)")
   }
 }
 

@@ -16,9 +16,13 @@ extension Visitor {
     try await release(
       from: user, where: "email_key IS DISTINCT FROM (SELECT email_key FROM users WHERE id = \(user))", in: change)
     try await change.pipeline(
-      """
-      SELECT \(turn) FROM users AS u WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL
-      """,
+      Turns.taking(
+        addressTurns,
+        atEach: """
+          SELECT hashtext(u.email_key) FROM users AS u
+          WHERE u.id = \(user) AND u.email_verified_at IS NOT NULL AND u.email IS NOT NULL
+          """,
+        isPortable: change.isPortable),
       """
       WITH claimed AS MATERIALIZED (
         SELECT v.id, u.id AS user_id
@@ -250,6 +254,4 @@ extension Visitor {
       own: own, hosts: hosts, isHidden: isHidden, mayBeGuest: !isHidden && !hosts.contains(user) && !isRemoved,
       title: try eventRow["title"], phase: try Event.Phase(row: eventRow))
   }
-
-  private static let turn: SQL = "pg_advisory_xact_lock(\(addressTurns), hashtext(u.email_key))"
 }

@@ -165,7 +165,7 @@ extension Visitor {
     _ = try await lock(event, in: change)
     let visitor = try await find(id, of: event, in: change)
     guard let email = visitor.email, !visitor.isConfirmed else { return }
-    try change.write(takingTurns(at: "\(email.key)"))
+    try change.takeTurn(addressTurns, at: "hashtext(\(email.key))")
     try change.write(
       """
       UPDATE visitors AS v
@@ -213,14 +213,7 @@ extension Visitor {
     return row
   }
 
-  /// Serializes confirming an address here and verifying it for an account.
-  ///
-  /// - Parameter key: an address's key, as a value or a column.
-  static func takingTurns(at key: SQL) -> SQL {
-    "SELECT pg_advisory_xact_lock(\(addressTurns), hashtext(\(key)))"
-  }
-
-  /// The first half of the keys: "mail" in ASCII.
+  /// Serializes confirming an address here and verifying it for an account: "mail" in ASCII.
   static let addressTurns: Int32 = 0x6d61_696c
 
   /// When the visitors of `events AS alias` are erased.

@@ -15,7 +15,7 @@ import Testing
     "throttles": "counts attempts by digest, kept for a day; a list of names can reverse them",
     "idempotency_keys": "holds responses that the user has got, encrypted, kept for a day",
     "retired_usernames": "holds digests of given-up names, kept for 30 days; a list of names can reverse them",
-    "session_epoch": "is one row for everyone",
+    "session_epoch": "is one row for everyone", "turns": "is the same for everyone",
     "visitor_news": "is about events",
     "mail_attempts": "counts mails by MACs of their addresses, kept for a day",
     "mail_optouts": "has MACs of addresses, and no account",

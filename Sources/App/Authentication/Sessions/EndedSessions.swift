@@ -24,6 +24,9 @@ final class EndedSessions: Service {
   /// Seconds in addition to an access token's lifetime: clocks that are off in each direction, a refresh that converges
   /// with one 10 before it, and a slow commit.
   private static let margin = 2 * AccessTokens.skew + 60
+  /// The longest time in seconds between the end of a session and its commit, with the difference of two servers' clocks:
+  /// PostgreSQL ends a transaction that is idle for 30.
+  private static let slowestCommit = 60.0
   /// The minimum time between two log lines about refused requests.
   private static let logInterval = Duration.seconds(10)
 
@@ -31,6 +34,7 @@ final class EndedSessions: Service {
   /// How long an ended session must be known.
   let seconds: Int
   private let isBehindPooler: Bool
+  private let isPortable: Bool
   /// Rows per statement. More are read in pages.
   private let pageLength: Int
   let copy = Mutex(Copy())
@@ -56,6 +60,7 @@ final class EndedSessions: Service {
     database = try Database(configuration)
     seconds = lifetime + Self.margin
     isBehindPooler = configuration.isBehindPooler
+    isPortable = configuration.isPortable
     self.pageLength = pageLength
     self.maximumAge = maximumAge
     self.logger = logger
@@ -178,7 +183,10 @@ extension EndedSessions {
     let results: [Rows]
     do {
       results = try await database.pipeline(
-        Self.position(seconds: seconds), Self.ended(since: position.snapshot, atMost: pageLength + 1))
+        readingPosition,
+        isPortable
+          ? Self.ended(after: position.snapshot, atMost: pageLength + 1)
+          : Self.ended(since: position.snapshot, atMost: pageLength + 1))
     } catch let error as PostgresError where error.sqlState == Self.statementTimedOut {
       // Too many sessions ended at once: even finding one page of them takes too long.
       return false
@@ -198,7 +206,7 @@ extension EndedSessions {
 
   private func readAll() async throws {
     let start = ContinuousClock.now
-    let rows = try await database.rows(Self.position(seconds: seconds))
+    let rows = try await database.rows(readingPosition)
     let now = try Self.now(rows, isBehindPooler: isBehindPooler)
     // After the snapshot, so that it misses nothing that the snapshot shows.
     let ids = try await database.transaction { transaction -> Set<Session.ID> in
@@ -227,6 +235,29 @@ extension EndedSessions {
     let position = Position(
       snapshot: try row["snapshot"], server: isBehindPooler ? server : "\(server) \(process)")
     return Now(position: position, epoch: try row["epoch"], horizon: try row["horizon"])
+  }
+
+  private var readingPosition: SQL {
+    isPortable ? Self.portablePosition(seconds: seconds) : Self.position(seconds: seconds)
+  }
+
+  /// The same without PostgreSQL's snapshots: a time before which all ends are committed.
+  private static func portablePosition(seconds: Int) -> SQL {
+    """
+    SELECT number AS epoch, (now() - make_interval(secs => \(slowestCommit)))::text AS snapshot, '' AS server,
+      0::bigint AS process, now() - make_interval(secs => \(Double(seconds))) AS horizon
+    FROM session_epoch
+    """
+  }
+
+  /// Sessions that ended after a time. Most were in the last result too.
+  private static func ended(after time: String, atMost limit: Int) -> SQL {
+    """
+    SELECT id FROM sessions
+    WHERE ended_at > \(time)::timestamptz AND ended_xid IS NOT NULL
+    ORDER BY ended_at
+    LIMIT \(limit)
+    """
   }
 
   static func position(seconds: Int) -> SQL {

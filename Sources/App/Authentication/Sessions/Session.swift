@@ -56,8 +56,8 @@ public struct Session: Sendable {
     for user: User.ID, device: String?, from network: Data?, keys: SigningKeys, now: Timestamp? = nil, in change: Change
   ) async throws -> Tokens {
     let token = RefreshToken(session: .new(), counter: 0, branch: 0, kid: keys.signing.kid)
+    try User.takeTurn(at: .sessions, by: user, in: change)
     let results = try await change.pipeline(
-      User.takingTurns(at: .sessions, by: user),
       """
       INSERT INTO sessions (id, user_id, device, rotated_at, kid, created_at, epoch)
       SELECT \(token.session), \(user), \(device), now, \(token.kid), now, number
@@ -76,9 +76,9 @@ public struct Session: Sendable {
       WHERE s.id = idle.id AND s.rotated_at = idle.rotated_at AND s.ended_at IS NULL
       RETURNING s.id
       """)
-    guard let row = results[1].first else { throw AppError.sessionEnded }
+    guard let row = results[0].first else { throw AppError.sessionEnded }
     if let network { try change.write(KnownNetwork.noting(network, of: user)) }
-    let surplus: [ID] = try results[2].map { try $0[0] }
+    let surplus: [ID] = try results[1].map { try $0[0] }
     if !surplus.isEmpty { try await change.rows(Device.forgetting(where: "session_id = ANY(\(surplus))")) }
     return Tokens(user: user, refresh: token, epoch: try row[0])
   }

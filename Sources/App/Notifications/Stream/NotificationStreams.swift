@@ -44,7 +44,7 @@ final class NotificationStreams: Service {
   init(_ dependencies: Dependencies, limits: ServiceLimits = ServiceLimits()) {
     database = dependencies.database
     inboxes = InboxReader(database: dependencies.database, publicURL: dependencies.publicURL)
-    canListen = !dependencies.isBehindPooler
+    canListen = !dependencies.isBehindPooler && dependencies.engine == .postgres
     self.limits = limits
     logger = dependencies.logger
     let (beginning, end) = AsyncStream.makeStream(of: Void.self)

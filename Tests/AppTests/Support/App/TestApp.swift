@@ -82,6 +82,10 @@ struct TestApp: Sendable {
           var configuration = try await MusterConfiguration.load(
             for: .dev, environment: variables.merging(environment) { $1 }, file: nil)
           #expect(configuration.unknownVariables.isEmpty, sourceLocation: sourceLocation)
+          if Emulation.isOn {
+            if environment["MUSTER_ENGINE"] == nil { try await Emulation.begin(in: databaseURL) }
+            configuration.engine = .distributed
+          }
           if !pastPooler, let pooled = try await TestCluster.pooled(TestCluster.limited(databaseURL)) {
             configuration.databaseURL = pooled
             configuration.isBehindPooler = true
