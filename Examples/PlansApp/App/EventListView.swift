@@ -14,6 +14,7 @@ struct EventListView: View {
         RefusalsSection(refusals: Refusals(home: home))
         section("Invitations", list.invitations)
         section("Plans", list.plans)
+        section("Past", list.past)
         if let status = list.status { Text(status).font(.footnote).foregroundStyle(.secondary) }
       }
       .navigationTitle("Plans")

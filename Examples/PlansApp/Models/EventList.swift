@@ -24,6 +24,7 @@ import MusterKit
   /// Invitations that the user has not answered.
   var invitations: [Row] { rows { $0.myStatus == .invited && $0.myRole == .guest } }
   var plans: [Row] { rows { $0.myStatus != .invited || $0.myRole != .guest } }
+  var past: [Row] { rows(of: store.pastEvents) { _ in true } }
 
   /// Whether there is nothing to show yet.
   var isLoading: Bool { !store.events.isLoaded && store.lastError == nil }
@@ -36,8 +37,8 @@ import MusterKit
     return "You are offline. Up to date as of \(date.formatted(date: .abbreviated, time: .shortened))."
   }
 
-  private func rows(where isWanted: (Event) -> Bool) -> [Row] {
-    store.events.items.filter(isWanted).map {
+  private func rows(of list: StoredList<Event>? = nil, where isWanted: (Event) -> Bool) -> [Row] {
+    (list ?? store.events).items.filter(isWanted).map {
       Row(event: $0, time: EventTime(event: $0), isPending: store.outbox.isPending($0.id))
     }
   }

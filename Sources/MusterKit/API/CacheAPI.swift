@@ -11,15 +11,25 @@ public struct CacheAPI: Sendable {
   public func validate(
     _ claims: [CacheCollection: Claim], include: CacheInclude? = .changes
   ) async throws -> [CacheCollection: Verdict] {
+    try await validate(claims, past: nil, include: include).collections
+  }
+
+  /// The same, with a verdict on the past events.
+  ///
+  /// - Parameter past: has the digests of the copy; nil does not ask for past events.
+  func validate(
+    _ claims: [CacheCollection: Claim], past: Claim?, include: CacheInclude?
+  ) async throws -> (collections: [CacheCollection: Verdict], past: Verdict?) {
     let user = try await caller.credentials.current().user
-    let body = Dictionary(uniqueKeysWithValues: claims.map { ($0.key.rawValue, $0.value) })
+    var body = Dictionary(uniqueKeysWithValues: claims.map { ($0.key.rawValue, $0.value) })
+    body[PastUpdate.list] = past
     var call = try APICall.write(.validateCache(user), body, key: nil)
     if let include { call.query = [("include", include.rawValue)] }
     // It changes nothing.
     call.repeats = .always
     let verdicts: [String: Verdict] = try await caller.get(call)
     let known = verdicts.compactMap { name, verdict in CacheCollection(rawValue: name).map { ($0, verdict) } }
-    return Dictionary(uniqueKeysWithValues: known)
+    return (Dictionary(uniqueKeysWithValues: known), verdicts[PastUpdate.list])
   }
 
   /// A part of a collection, with the digest of each item.

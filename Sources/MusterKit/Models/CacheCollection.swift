@@ -26,6 +26,8 @@ extension CacheCollection {
     let set: @Sendable (inout Lists, StoredCopy?) -> UndecodableItems?
     /// Replaces the collection in lists by that of other lists.
     let take: @Sendable (inout Lists, Lists) -> Void
+    /// Whether the collection is the same in two lists.
+    let isSame: @Sendable (Lists, Lists) -> Bool
     let show: @MainActor @Sendable (MusterStore, Lists, ListState) -> Void
   }
 
@@ -63,7 +65,7 @@ extension CacheCollection.Facts {
         let read: (models: [Item], undecodable: UndecodableItems?)? = copy?.models()
         lists[keyPath: list] = read?.models
         return read?.undecodable
-      }, take: { $0[keyPath: list] = $1[keyPath: list] },
+      }, take: { $0[keyPath: list] = $1[keyPath: list] }, isSame: { $0[keyPath: list] == $1[keyPath: list] },
       show: { shown($0).show($1[keyPath: list], $2) })
   }
 
@@ -79,6 +81,7 @@ extension CacheCollection.Facts {
         return read?.undecodable
       },
       take: { $0[keyPath: object] = $1[keyPath: object] },
+      isSame: { $0[keyPath: object] == $1[keyPath: object] },
       show: { shown($0).show($1[keyPath: object], $2) })
   }
 }

@@ -114,7 +114,11 @@ extension PreviewWorld {
     let include = request.query["include"]
     var verdicts: [String: Verdict] = [:]
     for (name, claim) in claims {
-      verdicts[name] = try verdict(CacheCollection(rawValue: name), claim, include: include)
+      if name == PastUpdate.list, include == "changes", claim["held"] != nil {
+        verdicts[name] = parts(of: try items(lists.surroundings?.past), nil, claim)
+      } else {
+        verdicts[name] = try verdict(CacheCollection(rawValue: name), claim, include: include)
+      }
     }
     return try .json(verdicts)
   }
@@ -130,7 +134,7 @@ extension PreviewWorld {
       verdict.updatedItems = try items(of: collection).map(\.json)
       verdict.digests = try items(of: collection).map(\.digest)
     case "changes" where claim["held"] != nil:
-      return try parts(of: collection, stamp, claim)
+      return parts(of: try items(of: collection), stamp, claim)
     case "changes":
       var held: [String: JSONValue] = [:]
       if case .object(let items)? = claim["items"] { held = items }
@@ -148,12 +152,12 @@ extension PreviewWorld {
   }
 
   /// The list in terms of the items that the app holds.
-  private func parts(of collection: CacheCollection, _ stamp: Stamp, _ claim: JSONValue) throws -> Verdict {
-    let cursor = claim["cursor"]?.string
-    guard cursor.map({ $0.hasSuffix("@\(stamp.rawValue)") }) ?? true else { return Verdict(invalidate: true) }
+  private func parts(of items: [Item], _ stamp: Stamp?, _ claim: JSONValue) -> Verdict {
+    let (cursor, mark) = (claim["cursor"]?.string, "@\(stamp?.rawValue ?? "")")
+    guard cursor.map({ $0.hasSuffix(mark) }) ?? true else { return Verdict(invalidate: true) }
     let held = Self.digests(claim["held"]?.string ?? "")
     let places = Dictionary(zip(held, 0...)) { $1 }
-    let (items, first) = (try items(of: collection), cursor.flatMap(Self.offset) ?? 0)
+    let first = cursor.flatMap(Self.offset) ?? 0
     let limit: Int = if case .integer(let limit)? = claim["limit"] { limit } else { Self.maximumKeys }
     let shown = items.dropFirst(first).prefix(max(1, limit))
     let parts = shown.map { item in
@@ -161,8 +165,7 @@ extension PreviewWorld {
     }
     let next = first + shown.count
     return Verdict(
-      invalidate: true, timestamp: stamp, nextCursor: next < items.count ? "\(next)@\(stamp.rawValue)" : nil,
-      parts: parts)
+      invalidate: true, timestamp: stamp, nextCursor: next < items.count ? "\(next)\(mark)" : nil, parts: parts)
   }
 
   /// Takes joined digests apart.

@@ -29,9 +29,6 @@ struct CopyUpdate: Sendable {
   /// The new items that a verdict may have besides the claimed ones; also the items of a verdict that count as one
   /// read.
   private static let usualLength = 500
-  /// In characters.
-  private static let digestLength = 11
-  private static let digestCharacters = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   /// Failures after which an update gives up: responses that do not fit, responses without progress, and lists that
   /// change between two verdicts.
   private static let maximumFailures = 4
@@ -62,9 +59,8 @@ struct CopyUpdate: Sendable {
     held = Self.claimable(copy?.entries ?? [])
   }
 
-  /// The items with digests that the service understands. With any other, it would refuse the claim.
   private static func claimable(_ entries: [StoredCopy.Entry]) -> [StoredCopy.Entry] {
-    entries.filter { $0.digest.utf8.count == digestLength && $0.digest.utf8.allSatisfy(digestCharacters.contains) }
+    entries.filter(\.isClaimable)
   }
 
   /// The app's copy, or what is left of it. The service leaves out the items in it.
@@ -125,7 +121,7 @@ struct CopyUpdate: Sendable {
       if isContinuing { return startAgain("The list changed between two verdicts.") }
       return need = .nothing(.unknown)
     }
-    guard let entries = verdict.parts.flatMap(entries) else {
+    guard let entries = verdict.parts.flatMap({ StoredCopy.Entry.all(in: $0, claimed: claimed, of: collection) }) else {
       return askAfresh("A verdict has no parts, or some that do not fit the claim.")
     }
     var copy = StoredCopy(collection: collection, stamp: timestamp, entries: [], provedAt: sentAt)
@@ -152,26 +148,6 @@ struct CopyUpdate: Sendable {
     guard !last.isEmpty else { return }
     let end = last[last.count / 2] + 1
     held = Array(held[end...] + held[..<end])
-  }
-
-  /// - Returns: nil if a part is not understood.
-  private func entries(_ parts: [ListPart]) -> [StoredCopy.Entry]? {
-    let claimed = claimed
-    var entries: [StoredCopy.Entry] = []
-    for part in parts {
-      if let item = part.item, let digest = part.digest {
-        guard let key = collection.key(of: item),
-          let entry = StoredCopy.Entry(key: key, digest: digest, item: item)
-        else { return nil }
-        entries.append(entry)
-      } else {
-        guard let first = part.first, let count = part.count, first >= 0, count > 0, first < claimed.count,
-          count <= claimed.count - first
-        else { return nil }
-        entries += claimed[first..<first + count]
-      }
-    }
-    return entries
   }
 
   /// The service does not take the cursor, for example because another release has made it.

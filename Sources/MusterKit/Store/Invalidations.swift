@@ -9,6 +9,10 @@ struct Invalidations: Sendable {
   private var count = 1
   private var invalidated: [CacheCollection: Mark]
   private var proved: [CacheCollection: Mark] = [:]
+  /// The same for the past events. The service does not announce when they change, but there are signs of it.
+  private var past: (invalidated: Mark, proved: Mark) = (1, 0)
+  /// Past events show people: the user, hosts, and no one who is blocked.
+  static let pastSigns: Set<CacheCollection> = [.profile, .friends, .blocks]
 
   init() { invalidated = Dictionary(uniqueKeysWithValues: CacheCollection.allCases.map { ($0, 1) }) }
 
@@ -17,8 +21,21 @@ struct Invalidations: Sendable {
 
   mutating func add(_ collections: some Sequence<CacheCollection>) {
     count += 1
-    for collection in collections { invalidated[collection] = count }
+    for collection in collections {
+      invalidated[collection] = count
+      if Self.pastSigns.contains(collection) { past.invalidated = count }
+    }
   }
+
+  mutating func addPast() {
+    count += 1
+    past.invalidated = count
+  }
+
+  mutating func recordPastValidation(since mark: Mark) { past.proved = max(past.proved, mark) }
+
+  /// Whether a validation that began after the last sign of a change has proved the past events.
+  var isPastProved: Bool { past.proved >= past.invalidated }
 
   /// A validation that began at `mark` has proved the collection's copy.
   mutating func recordValidation(of collection: CacheCollection, since mark: Mark) {

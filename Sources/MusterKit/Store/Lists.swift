@@ -7,6 +7,8 @@ struct Lists: Sendable, Hashable {
   var friendRequests: [FriendRequest]?
   var sentFriendRequests: [FriendRequest]?
   var events: [Event]?
+  /// The archive, latest first. Not changed by pending writes.
+  var pastEvents: [Event]?
   var invitations: [Invitation]?
   var blocks: [Block]?
   var notifications: [InboxItem]?
@@ -40,6 +42,13 @@ extension Lists {
   /// - Returns: the items that cannot be shown.
   mutating func set(_ collection: CacheCollection, to copy: StoredCopy?) -> UndecodableItems? {
     collection.facts.set(&self, copy)
+  }
+
+  /// The same for the past events.
+  mutating func setPastEvents(to copy: StoredCopy?) -> UndecodableItems? {
+    let read: (models: [Event], undecodable: UndecodableItems?)? = copy?.models()
+    pastEvents = read?.models
+    return read?.undecodable
   }
 
   /// Replaces a collection by that of other lists.

@@ -13,6 +13,16 @@ struct MergedLists: Sendable {
 
   init(lists: Lists) { self.lists = lists }
 
+  /// Keeps lists as they were if they are the same, so that they are known to be: a list of thousands of items is not
+  /// compared when it is shown. Here it is, because items that come from the same copy are compared in no time.
+  ///
+  /// - Parameter collections: those whose copies have not changed.
+  mutating func keep(_ collections: Set<CacheCollection>, of earlier: Lists) {
+    for collection in collections where collection.facts.isSame(lists, earlier) {
+      collection.facts.take(&lists, earlier)
+    }
+  }
+
   /// Shows further writes. Those of single events look only at these events, because each would otherwise search lists
   /// with thousands of them several times.
   mutating func add(_ new: some Collection<Step>) {

@@ -22,6 +22,9 @@ public final class MusterStore {
   public let sentFriendRequests = StoredList<FriendRequest>()
   /// Live events by their start.
   public let events = StoredList<Event>()
+  /// Events that ended more than a day ago, latest first: those of the last year, and at least the latest 100, but at
+  /// most 500. See ``earlierEvents``.
+  public let pastEvents = StoredList<Event>()
   /// Invitations to live events, newest first.
   public let invitations = StoredList<Invitation>()
   /// Blocked users, newest first.
@@ -50,9 +53,13 @@ public final class MusterStore {
   @ObservationIgnored private(set) var base = Lists() { didSet { merged = nil } }
   /// The copies with the pending writes, as they were shown last.
   @ObservationIgnored private var merged: MergedLists?
+  /// The same, and what changes of copies they had, by counting these.
+  @ObservationIgnored private var lastShown: (lists: Lists, changes: [CacheCollection: Int])?
+  @ObservationIgnored private var changes: [CacheCollection: Int] = [:]
   @ObservationIgnored let openedCopies: OpenedCopies
   @ObservationIgnored let openedEvents = OpenedEvents()
   @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
+  @ObservationIgnored private(set) var pastStatus: CopyStatus?
   @ObservationIgnored private var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
   @ObservationIgnored private var sentMarks: [OutboxRecord.ID: Invalidations.Mark] = [:]
@@ -71,6 +78,8 @@ public final class MusterStore {
   @ObservationIgnored private let silence: Silence
 
   private static let lengthStep = 500
+  /// Of pages that are not kept.
+  private static let pageLength = 100
 
   /// Opens a user's folder, and begins to read the copies.
   ///
@@ -181,6 +190,15 @@ public final class MusterStore {
     try await catchUp([collection])
   }
 
+  /// The events before those of ``pastEvents``, latest first, page by page. They are not on the device.
+  public var earlierEvents: Pages<Event> {
+    let (place, isKept) = (pastStatus?.nextCursor, pastStatus != nil)
+    return Pages { [client] cursor in
+      guard !isKept || cursor ?? place != nil else { return Page(items: []) }
+      return try await client.events.past(limit: Self.pageLength, cursor: cursor ?? place)
+    }
+  }
+
   /// Deletes all copies, the outbox and the refusals, and stops. Call it when the user logs out or deletes the account.
   /// Ask first if ``outbox`` has pending writes: they are lost. Then drop this store.
   ///
@@ -191,6 +209,7 @@ public final class MusterStore {
     arrived.end()
     base = Lists()
     statuses = [:]
+    pastStatus = nil
     openedEvents.forget()
     outbox.forget()
     publish()
@@ -222,11 +241,28 @@ extension MusterStore {
   /// Takes copies that were read from files or from the service.
   private func take(_ result: StoredCopies.Result) {
     guard !isForgotten else { return }
-    for collection in result.changed { base.set(collection, from: result.lists) }
+    let (listed, stamp) = (listedEvents, statuses[.events]?.stamp)
+    for collection in result.changed {
+      base.set(collection, from: result.lists)
+      changes[collection, default: 0] += 1
+    }
     for (collection, status) in result.statuses { statuses[collection] = status }
     for collection in result.changed where result.statuses[collection] == nil { statuses[collection] = nil }
+    if let past = result.past {
+      if past.hasChanged { base.pastEvents = result.lists.pastEvents }
+      pastStatus = past.status
+    }
+    // An event that leaves the list may have been archived. So may one that the list has never had, if the list is the
+    // same in spite of its new stamp.
+    let hasLeft = !listed.isSubset(of: listedEvents)
+    let isOnlyDated = statuses[.events]?.stamp != stamp && !result.changed.contains(.events)
+    var signs = result.changed.intersection(Invalidations.pastSigns)
+    if hasLeft || isOnlyDated { signs.insert(.events) }
+    if signs.contains(where: { (statuses[$0]?.provedBy ?? 0) > pastStatus?.provedBy ?? 0 }) { invalidations.addPast() }
     publish()
   }
+
+  private var listedEvents: Set<Event.ID> { Set((base.events ?? []).map(\.id)) }
 
   /// Shows the copies with the pending writes, in all lists together.
   private func publish() {
@@ -239,6 +275,11 @@ extension MusterStore {
         hasPendingWrites: pending.contains(collection))
       collection.facts.show(self, shown, state)
     }
+    pastEvents.show(
+      base.pastEvents,
+      ListState(
+        pastStatus, isProved: invalidations.isPastProved && invalidations.isProved(.events),
+        hasPendingWrites: !pending.isDisjoint(with: Invalidations.pastSigns)))
     showOpenedEvents()
   }
 
@@ -247,9 +288,15 @@ extension MusterStore {
   private func mergedLists() -> Lists {
     let writes = outbox.unsettled.map { MergedLists.Step(write: $0.write, time: $0.createdAt) }
     var merged = self.merged.flatMap { writes.starts(with: $0.steps) ? $0 : nil } ?? MergedLists(lists: base)
+    let isNew = self.merged == nil
     self.merged = nil
     merged.add(writes.dropFirst(merged.steps.count))
+    if isNew, let lastShown {
+      let written = writes.reduce(into: Set<CacheCollection>()) { $0.formUnion($1.write.collections) }
+      merged.keep(written.filter { changes[$0] == lastShown.changes[$0] }, of: lastShown.lists)
+    }
     self.merged = merged
+    lastShown = (merged.lists, changes)
     return merged.lists
   }
 
@@ -322,7 +369,7 @@ extension MusterStore {
       try await silence.watch(since: start) {
         let failure = try await self.sendOutbox()
         let collections = wanted.union(self.invalidations.unproved)
-        if !collections.isEmpty { try await self.validate(collections) }
+        if !collections.isEmpty || !self.invalidations.isPastProved { try await self.validate(collections) }
         if let failure { throw failure }
       }
       note(nil, unsaved: outbox.diskError ?? copiesError)
@@ -334,14 +381,26 @@ extension MusterStore {
   }
 
   private func validate(_ collections: Set<CacheCollection>) async throws {
+    let isWhole = collections.count == CacheCollection.allCases.count
+    try await validate(collections, withPast: isWhole || !invalidations.isPastProved)
+    // The lists have shown a sign that the past events have changed.
+    if !invalidations.isPastProved { try await validate([], withPast: true) }
+  }
+
+  private func validate(_ collections: Set<CacheCollection>, withPast: Bool) async throws {
     let mark = invalidations.mark
-    let result = await copies.validate(collections, lengths: lengths)
+    let result = await copies.validate(collections, withPast: withPast, lengths: lengths)
     copiesError = result.diskError
     // Before the writes that the lists prove are no longer shown as pending.
     if collections.contains(.events) { await refreshOpenedEvents(thatWereWritten: true) }
-    let listed = Set((base.events ?? []).map(\.id))
+    let listed = listedEvents
     guard !isForgotten else { throw MusterError.loggedOut }
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
+    if result.past?.isProved == true {
+      invalidations.recordPastValidation(since: mark)
+    } else if withPast {
+      invalidations.addPast()
+    }
     let failed = collections.subtracting(result.proved)
     if !failed.isEmpty { invalidations.add(failed) }
     let settled = outbox.unsettled.filter(isSettled)
@@ -352,7 +411,7 @@ extension MusterStore {
     await outbox.eraseSettled(settled)
     if let error = result.error { throw error }
     guard collections.contains(.events) else { return }
-    await checkCopies(ofEventsThatLeft: listed.subtracting((base.events ?? []).map(\.id)))
+    await checkCopies(ofEventsThatLeft: listed.subtracting(listedEvents))
     await refreshOpenedEvents(thatWereWritten: false)
   }
 
@@ -639,7 +698,7 @@ extension MusterStore {
   private func schedule() {
     life.timer?.cancel()
     guard life.isRunning, !isLoggedOut else { return }
-    let isBehind = !invalidations.unproved.isEmpty || outbox.next != nil
+    let isBehind = !invalidations.unproved.isEmpty || !invalidations.isPastProved || outbox.next != nil
     if life.failures == 0, isBehind { return poke() }
     schedule(
       after: timing.delay(

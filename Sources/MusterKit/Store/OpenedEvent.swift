@@ -121,14 +121,17 @@ extension MusterStore {
   func receivedEvent(_ id: Event.ID) -> (event: Event, request: Int)? {
     let listed = listedEvent(id)
     guard let copy = openedEvents.find(id)?.copy else { return listed }
-    guard var received = listed, isNewer(received.event, than: copy) else { return (copy.event, copy.provedBy) }
+    guard var received = listed, isNewer(received, than: copy) else { return (copy.event, copy.provedBy) }
     (received.event.guests, received.event.participants) = (copy.event.guests, copy.event.participants)
     return received
   }
 
   private func listedEvent(_ id: Event.ID) -> (event: Event, request: Int)? {
     if let event = base.events?.first(where: { $0.id == id }) { return (event, statuses[.events]?.provedBy ?? 0) }
-    return base.invitations?.first { $0.event.id == id }.map { ($0.event, statuses[.invitations]?.provedBy ?? 0) }
+    if let invitation = base.invitations?.first(where: { $0.event.id == id }) {
+      return (invitation.event, statuses[.invitations]?.provedBy ?? 0)
+    }
+    return base.pastEvents?.first { $0.id == id }.map { ($0, pastStatus?.provedBy ?? 0) }
   }
 
   /// An event after the pending writes.
@@ -155,9 +158,9 @@ extension MusterStore {
     return event
   }
 
-  private func isNewer(_ listed: Event, than copy: OpenedCopy) -> Bool {
-    guard listed.version == copy.event.version else { return listed.version > copy.event.version }
-    return statuses[.events].map { $0.provedBy > copy.provedBy } ?? false
+  private func isNewer(_ listed: (event: Event, request: Int), than copy: OpenedCopy) -> Bool {
+    let (version, old) = (listed.event.version, copy.event.version)
+    return version == old ? listed.request > copy.provedBy : version > old
   }
 }
 

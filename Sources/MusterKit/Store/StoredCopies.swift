@@ -11,10 +11,22 @@ actor StoredCopies {
     var statuses: [CacheCollection: CopyStatus] = [:]
     /// Collections that are as the service has them, or that the service does not know.
     var proved: Set<CacheCollection> = []
+    /// The same of the past events, which are no collection; nil if they were not asked for.
+    var past: Past?
     /// Why the other ones are not.
     var error: MusterError?
     /// Why a copy could not be written to the disk. The lists are right all the same.
     var diskError: StoreError?
+  }
+
+  /// What is known of the past events.
+  struct Past: Sendable {
+    /// Nil without a copy.
+    var status: CopyStatus?
+    /// Whether they are as the service has them, or the service does not know the list.
+    var isProved = false
+    /// Whether `lists` has them, because they may have changed.
+    var hasChanged = false
   }
 
   private static let proofsName = "proofs.json"
@@ -26,6 +38,7 @@ actor StoredCopies {
   private let folder: StoreFolder
   private let now: @Sendable () -> Date
   private var copies: [CacheCollection: StoredCopy] = [:]
+  private var past = PastCopy()
   /// The copies whose files are older. An older file is right for its own stamp.
   private var unsaved: Set<CacheCollection> = []
   private var undecodable: [CacheCollection: UndecodableItems] = [:]
@@ -49,7 +62,7 @@ actor StoredCopies {
       guard let file = folder.read(Self.name(of: collection)),
         var copy = StoredCopy(file: file, of: collection, user: folder.user)
       else { continue }
-      if let proof = proofs[collection], proof.stamp == copy.stamp {
+      if let proof = proofs[collection.rawValue], proof.stamp == copy.stamp {
         copy.provedAt = proof.at
         proved[collection] = proof.request
         requests.pass(proof.request)
@@ -59,24 +72,45 @@ actor StoredCopies {
       result.statuses[collection] = status(of: collection)
       result.changed.insert(collection)
     }
+    loadPast(proofs, in: &result)
     return result
+  }
+
+  private func loadPast(_ proofs: [String: Proof], in result: inout Result) {
+    guard let file = folder.read(Self.name(of: PastUpdate.list)),
+      var copy = StoredCopy(file: file, of: PastUpdate.list, user: folder.user)
+    else { return }
+    if let proof = proofs[PastUpdate.list], proof.stamp == copy.stamp {
+      copy.provedAt = proof.at
+      past.provedBy = proof.request
+      requests.pass(proof.request)
+    }
+    past.copy = copy
+    past.undecodable = result.lists.setPastEvents(to: copy)
+    result.past = Past(status: past.status, hasChanged: true)
   }
 
   /// Brings copies up to date. What succeeds is kept, whatever happens to the rest.
   ///
-  /// - Parameter lengths: the number of items to keep; without a number, all of them.
-  func validate(_ collections: Set<CacheCollection>, lengths: [CacheCollection: Int]) async -> Result {
+  /// - Parameters:
+  ///   - withPast: whether the past events are among them.
+  ///   - lengths: the number of items to keep; without a number, all of them.
+  func validate(
+    _ collections: Set<CacheCollection>, withPast: Bool, lengths: [CacheCollection: Int]
+  ) async -> Result {
     var result = Result()
     var updates = collections.map {
       CopyUpdate($0, from: copies[$0], length: lengths[$0] ?? .max)
     }
+    var pastUpdate = withPast ? PastUpdate(from: past.copy) : nil
     do {
-      while try await advance(&updates) {}
+      while try await advance(&updates, &pastUpdate) {}
     } catch {
       result.error = Self.reason(error)
     }
     for update in updates { finish(update, in: &result) }
     for collection in collections { result.statuses[collection] = status(of: collection) }
+    if let pastUpdate { finish(pastUpdate, in: &result) }
     save(in: &result)
     return result
   }
@@ -84,9 +118,10 @@ actor StoredCopies {
   /// Sends the next request.
   ///
   /// - Returns: false if no update needs one.
-  private func advance(_ updates: inout [CopyUpdate]) async throws -> Bool {
+  private func advance(_ updates: inout [CopyUpdate], _ past: inout PastUpdate?) async throws -> Bool {
     var asking = updates.indices.filter { updates[$0].need == .verdict }
-    guard !asking.isEmpty else { return false }
+    let wantsPast = past?.need == .verdict
+    guard !asking.isEmpty || wantsPast else { return false }
     let digestsToSpare = asking.reduce(0) { $0 + updates[$1].digestsToSpare }
     let asksForStamps = digestsToSpare > Self.maximumDigests
     if asksForStamps { asking.removeAll { !updates[$0].mayBeFresh } }
@@ -94,11 +129,19 @@ actor StoredCopies {
       let claim = updates[index].claim
       return (updates[index].collection, asksForStamps ? Claim(timestamp: claim.timestamp) : claim)
     }
+    // In the last request, if possible: the service reads them after the other lists.
+    let asksForPast = wantsPast && !asksForStamps && (asking.isEmpty || past?.isAlone == false)
+    let pastClaim = asksForPast ? past?.claim : nil
     let (sentAt, number) = (now(), requests.next())
     do {
-      let verdicts = try await Sender.$actingUser.withValue(folder.user) {
+      let (verdicts, pastVerdict) = try await Sender.$actingUser.withValue(folder.user) {
         try await client.cache.validate(
-          Dictionary(uniqueKeysWithValues: claims), include: asksForStamps ? nil : .changes)
+          Dictionary(uniqueKeysWithValues: claims), past: pastClaim,
+          include: asksForStamps ? nil : .changes)
+      }
+      if asksForPast {
+        past?.take(pastVerdict, sentAt: sentAt, wasAlone: asking.isEmpty)
+        self.past.asked = number
       }
       for index in asking {
         let (collection, verdict) = (updates[index].collection, verdicts[updates[index].collection])
@@ -128,7 +171,7 @@ actor StoredCopies {
     switch outcome {
     case .proved(let copy):
       proved[collection] = asked[collection]
-      keep(copy, in: &result)
+      keep(copy, of: collection, in: &result)
       result.proved.insert(collection)
     case .unknown:
       copies[collection] = nil
@@ -137,19 +180,39 @@ actor StoredCopies {
       result.changed.insert(collection)
       result.proved.insert(collection)
     case .failed(let reason, let beginning):
-      if copies[collection] == nil, let beginning { keep(beginning, in: &result) }
+      if copies[collection] == nil, let beginning { keep(beginning, of: collection, in: &result) }
       result.error = result.error ?? .unexpectedResponse(status: 200, detail: reason)
     }
   }
 
-  private func keep(_ copy: StoredCopy, in result: inout Result) {
-    let old = copies[copy.collection]
-    copies[copy.collection] = copy
+  private func keep(_ copy: StoredCopy, of collection: CacheCollection, in result: inout Result) {
+    let old = copies[collection]
+    copies[collection] = copy
     guard old?.stamp != copy.stamp || old?.entries != copy.entries || old?.nextCursor != copy.nextCursor else { return }
-    unsaved.insert(copy.collection)
+    unsaved.insert(collection)
     guard old?.entries != copy.entries else { return }
-    undecodable[copy.collection] = result.lists.set(copy.collection, to: copy)
-    result.changed.insert(copy.collection)
+    undecodable[collection] = result.lists.set(collection, to: copy)
+    result.changed.insert(collection)
+  }
+
+  private func finish(_ update: PastUpdate, in result: inout Result) {
+    var now = Past()
+    let old = past.copy
+    switch update.need {
+    case .nothing(.proved(let copy)):
+      (past.copy, past.provedBy, now.isProved) = (copy, past.asked, true)
+    case .nothing(.unknown): (past.copy, now.isProved) = (nil, true)
+    case .nothing(.failed(let reason, _)):
+      result.error = result.error ?? .unexpectedResponse(status: 200, detail: reason)
+    case .verdict: break
+    }
+    if old?.stamp != past.copy?.stamp {
+      past.isUnsaved = true
+      past.undecodable = result.lists.setPastEvents(to: past.copy)
+      now.hasChanged = true
+    }
+    now.status = past.status
+    result.past = now
   }
 
   private func status(of collection: CacheCollection) -> CopyStatus? {
@@ -161,11 +224,13 @@ actor StoredCopies {
   /// Deletes the user's folder, with the outbox.
   func erase() throws {
     copies = [:]
+    past = PastCopy()
     try folder.erase()
   }
 
-  private func proofs() -> [CacheCollection: Proof] {
-    folder.read(Self.proofsName).flatMap { try? JSONDecoder().decode([CacheCollection: Proof].self, from: $0) } ?? [:]
+  /// By the names of the lists.
+  private func proofs() -> [String: Proof] {
+    folder.read(Self.proofsName).flatMap { try? JSONDecoder().decode([String: Proof].self, from: $0) } ?? [:]
   }
 
   /// Writes what is not on the disk yet. What fails is written after the next validation.
@@ -182,18 +247,34 @@ actor StoredCopies {
         result.diskError = error as? StoreError ?? .disk("\(error)")
       }
     }
-    guard !result.proved.isEmpty else { return }
-    do {
-      let proofs = copies.mapValues {
-        Proof(stamp: $0.stamp, at: $0.provedAt, request: proved[$0.collection] ?? 0)
+    if past.isUnsaved {
+      do {
+        if let copy = past.copy {
+          try folder.write(try copy.file(of: folder.user), to: Self.name(of: PastUpdate.list))
+        } else {
+          try folder.remove(Self.name(of: PastUpdate.list))
+        }
+        past.isUnsaved = false
+      } catch {
+        result.diskError = error as? StoreError ?? .disk("\(error)")
       }
+    }
+    guard !result.proved.isEmpty || result.past?.isProved == true else { return }
+    do {
+      var proofs: [String: Proof] = [:]
+      for (collection, copy) in copies {
+        proofs[collection.rawValue] = Proof(copy, provedBy: proved[collection] ?? 0)
+      }
+      proofs[PastUpdate.list] = past.copy.map { Proof($0, provedBy: past.provedBy) }
       try folder.write(try JSONEncoder().encode(proofs), to: Self.proofsName)
     } catch {
       result.diskError = error as? StoreError ?? .disk("\(error)")
     }
   }
 
-  private static func name(of collection: CacheCollection) -> String { "\(collection.rawValue).copy" }
+  private static func name(of collection: CacheCollection) -> String { name(of: collection.rawValue) }
+
+  private static func name(of list: String) -> String { "\(list).copy" }
 
   private static func reason(_ error: any Error) -> MusterError {
     switch error {
@@ -212,4 +293,23 @@ private struct Proof: Codable, Sendable, Hashable {
   let at: Date
   /// The number of the request.
   let request: Int
+
+  init(_ copy: StoredCopy, provedBy request: Int) {
+    stamp = copy.stamp
+    at = copy.provedAt
+    self.request = request
+  }
+}
+
+/// The copy of the past events.
+private struct PastCopy {
+  var copy: StoredCopy?
+  var undecodable: UndecodableItems?
+  /// The numbers of the latest request for a verdict, and of the one that has proved the copy.
+  var asked = 0
+  var provedBy = 0
+  /// Whether the file is older.
+  var isUnsaved = false
+
+  var status: CopyStatus? { copy.map { CopyStatus($0, provedBy: provedBy, undecodable: undecodable) } }
 }

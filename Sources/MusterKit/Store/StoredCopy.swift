@@ -1,6 +1,6 @@
 import Foundation
 
-/// A collection as the service sent it: items, digests and stamp of the same responses.
+/// A list as the service sent it: items, digests and stamp of the same responses.
 struct StoredCopy: Sendable, Hashable {
   struct Entry: Sendable, Hashable {
     /// The key of the item in validations.
@@ -11,8 +11,10 @@ struct StoredCopy: Sendable, Hashable {
     let json: Data
   }
 
-  let collection: CacheCollection
-  /// The service's own text, unchanged. It belongs to these entries and to no others.
+  /// The name of the collection, or ``PastUpdate/list``.
+  let list: String
+  /// The service's own text, unchanged. It belongs to these entries and to no others. Past events have none from the
+  /// service: the store makes one.
   let stamp: Stamp
   /// In the order of the list.
   var entries: [Entry]
@@ -20,6 +22,21 @@ struct StoredCopy: Sendable, Hashable {
   var nextCursor: String?
   /// When the request was sent whose response proved this copy right.
   var provedAt: Date
+
+  init(list: String, stamp: Stamp, entries: [Entry], nextCursor: String? = nil, provedAt: Date) {
+    self.list = list
+    self.stamp = stamp
+    self.entries = entries
+    self.nextCursor = nextCursor
+    self.provedAt = provedAt
+  }
+
+  init(
+    collection: CacheCollection, stamp: Stamp, entries: [Entry], nextCursor: String? = nil, provedAt: Date
+  ) {
+    self.init(
+      list: collection.rawValue, stamp: stamp, entries: entries, nextCursor: nextCursor, provedAt: provedAt)
+  }
 }
 
 extension StoredCopy.Entry {
@@ -27,6 +44,38 @@ extension StoredCopy.Entry {
   init?(key: String, digest: String, item: JSONValue) {
     guard Self.isWord(key), Self.isWord(digest), let json = try? JSONEncoder.muster().encode(item) else { return nil }
     self.init(key: key, digest: digest, json: json)
+  }
+
+  /// The items that the service compares by their digests: with any other text, it would refuse the claim.
+  var isClaimable: Bool { digest.utf8.count == Self.digestLength && digest.utf8.allSatisfy(Self.digestBytes.contains) }
+
+  /// In characters.
+  private static let digestLength = 11
+  private static let digestBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  /// The items of the parts of a list.
+  ///
+  /// - Parameters:
+  ///   - claimed: the items that the claim said the app holds.
+  ///   - collection: whose items these are.
+  /// - Returns: nil if a part is not understood.
+  static func all(
+    in parts: [ListPart], claimed: ArraySlice<Self>, of collection: CacheCollection
+  ) -> [Self]? {
+    var entries: [Self] = []
+    for part in parts {
+      if let item = part.item, let digest = part.digest {
+        guard let key = collection.key(of: item), let entry = Self(key: key, digest: digest, item: item)
+        else { return nil }
+        entries.append(entry)
+      } else {
+        guard let first = part.first, let count = part.count, first >= 0, count > 0, first < claimed.count,
+          count <= claimed.count - first
+        else { return nil }
+        entries += claimed[first..<first + count]
+      }
+    }
+    return entries
   }
 
   private static func isWord(_ text: String) -> Bool {
@@ -47,7 +96,7 @@ extension StoredCopy {
   private struct Header: Codable {
     var format: Int
     var user: User.ID
-    var collection: CacheCollection
+    var collection: String
     var stamp: Stamp
     var nextCursor: String?
     var provedAt: Date
@@ -56,7 +105,7 @@ extension StoredCopy {
 
   func file(of user: User.ID) throws -> Data {
     let header = Header(
-      format: Self.format, user: user, collection: collection, stamp: stamp, nextCursor: nextCursor,
+      format: Self.format, user: user, collection: list, stamp: stamp, nextCursor: nextCursor,
       provedAt: provedAt, count: entries.count)
     var text = [UInt8](try JSONEncoder().encode(header))
     text.reserveCapacity(entries.reduce(text.count) { $0 + $1.json.count + 64 })
@@ -72,15 +121,19 @@ extension StoredCopy {
     return Data(Self.checksum(text[...]).utf8) + [Self.newline] + text
   }
 
-  /// - Returns: nil if the file is damaged, has another format, or belongs to another user or collection.
+  /// - Returns: nil if the file is damaged, has another format, or belongs to another user or list.
   init?(file: Data, of collection: CacheCollection, user: User.ID) {
+    self.init(file: file, of: collection.rawValue, user: user)
+  }
+
+  init?(file: Data, of list: String, user: User.ID) {
     let bytes = [UInt8](file)
     guard let end = bytes.firstIndex(of: Self.newline) else { return nil }
     let text = bytes[(end + 1)...]
     guard Self.checksum(text).utf8.elementsEqual(bytes[..<end]) else { return nil }
     let lines = text.split(separator: Self.newline)
     guard let first = lines.first, let header = try? JSONDecoder().decode(Header.self, from: Data(first)),
-      header.format == Self.format, header.user == user, header.collection == collection,
+      header.format == Self.format, header.user == user, header.collection == list,
       header.count == lines.count - 1
     else { return nil }
     var entries: [Entry] = []
@@ -94,7 +147,7 @@ extension StoredCopy {
           json: Data(parts[2])))
     }
     self.init(
-      collection: collection, stamp: header.stamp, entries: entries, nextCursor: header.nextCursor,
+      list: list, stamp: header.stamp, entries: entries, nextCursor: header.nextCursor,
       provedAt: header.provedAt)
   }
 
@@ -114,9 +167,11 @@ struct CopyStatus: Sendable, Hashable {
   let provedBy: Int
   /// The number of items.
   let count: Int
-  /// Whether the service has further items after those of the copy.
-  let hasMore: Bool
+  /// Where the service has further items after those of the copy.
+  let nextCursor: String?
   let undecodable: UndecodableItems?
+
+  var hasMore: Bool { nextCursor != nil }
 
   init(_ copy: StoredCopy, provedBy request: Int, undecodable: UndecodableItems?) {
     self.undecodable = undecodable
@@ -124,6 +179,6 @@ struct CopyStatus: Sendable, Hashable {
     stamp = copy.stamp
     provedAt = copy.provedAt
     count = copy.entries.count
-    hasMore = copy.nextCursor != nil
+    nextCursor = copy.nextCursor
   }
 }

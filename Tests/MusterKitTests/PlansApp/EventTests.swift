@@ -57,6 +57,21 @@ import Testing
     #expect(changed.note == nil && changed.capacity == nil && changed.location?.name == "Kitchen")
   }
 
+  @Test func `an event that is over stays on the phone`() async throws {
+    let (ana, ben, user) = try await friends()
+    let id = try await ana.createEvent("Pasta night", inviting: [user])
+    try await ben.refresh { EventList(home: $0).invitations.contains { $0.id == id } }
+    try await MusterServer.shared.value.endEvents(where: "id = \(id.rawValue)")
+    try await ben.refresh { EventList(home: $0).past.map(\.id) == [id] }
+    ben.network.isLost.change { $0 = true }
+    ben.relaunch()
+    let home = try ben.home
+    await home.store.load()
+    let list = EventList(home: home)
+    #expect(list.past.map(\.event.title) == ["Pasta night"] && list.invitations.isEmpty)
+    #expect(EventPage(id, in: home).event?.title == "Pasta night")
+  }
+
   @Test func `the user decides between two changes of the same, and a change of something else is kept`() async throws {
     let phone = AppPhone(at: try await MusterServer.shared.value)
     let ana = try await phone.register("ana")

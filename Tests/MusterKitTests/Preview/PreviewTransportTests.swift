@@ -39,6 +39,19 @@ import Testing
     #expect(try await client.auth.sessions().items.count == 1)
   }
 
+  @MainActor @Test func `a store has the past events, and pages of earlier ones`() async throws {
+    let (client, _) = try await client()
+    let folder = FileManager.default.temporaryDirectory.appending(path: "muster-preview-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let store = try MusterStore(client: client, folder: folder)
+    try await store.refresh()
+    let past = try await client.events.past(limit: 100).items
+    #expect(store.pastEvents.items == past && !past.isEmpty && store.pastEvents.isUpToDate)
+    for try await page in store.earlierEvents { #expect(page.items.isEmpty) }
+    try await store.refresh()
+    #expect(store.pastEvents.items == past)
+  }
+
   @Test func `lists are read in pages`() async throws {
     let (client, _) = try await client()
     let first = try await client.events.list(limit: 5)

@@ -38,6 +38,12 @@ struct Oracle: Sendable {
     }
   }
 
+  /// All pages of the past events, without a stamp.
+  func pastEvents() async throws -> ServerCopy {
+    let events = try await client.events.pastPages(limit: 100).items.reduce(into: []) { $0.append(try Self.text($1)) }
+    return ServerCopy(stamp: nil, items: events)
+  }
+
   private func object<Object: Encodable>(
     _ get: () async throws -> Object, stamp: (Object) -> Stamp?
   ) async throws -> ServerCopy {
@@ -72,9 +78,9 @@ struct Oracle: Sendable {
   }
 }
 
-/// A collection as the server sends it.
+/// A list as the server sends it.
 struct ServerCopy: Sendable {
-  let stamp: Stamp
+  let stamp: Stamp?
   /// The items as JSON, in their order.
   let items: [String]
 }

@@ -4,7 +4,8 @@ import MusterKit
 /// A collection as a store shows it while it claims to be up to date.
 struct StoreClaim: Sendable {
   let device: String
-  let collection: CacheCollection
+  /// Nil for the past events.
+  let collection: CacheCollection?
   let stamp: Stamp?
   /// When the request was sent whose response is the reason for the claim.
   let asOf: Date
@@ -29,14 +30,14 @@ struct StoreClaim: Sendable {
   func finding(against server: ServerCopy, quietSince: Date? = nil) -> Finding {
     let expected = hasMore ? Array(server.items.prefix(items.count)) : server.items
     if items == expected, !hasMore || server.items.count > items.count { return .holds }
-    if stamp == server.stamp {
+    if stamp == server.stamp, stamp != nil {
       return .isFalse("\(self) shows \(difference(to: server)) of the list with this stamp.")
     }
     if let quietSince, asOf >= quietSince {
       return .isFalse("\(self) shows \(difference(to: server)), and nothing has changed since \(quietSince.precise).")
     }
-    if let changed = server.stamp.date, changed.addingTimeInterval(Self.commitTime) < asOf {
-      return .isFalse("\(self) shows \(difference(to: server)), but the list last changed at \(server.stamp).")
+    if let stamp = server.stamp, let changed = stamp.date, changed.addingTimeInterval(Self.commitTime) < asOf {
+      return .isFalse("\(self) shows \(difference(to: server)), but the list last changed at \(stamp).")
     }
     return .undecided
   }
@@ -56,7 +57,7 @@ struct StoreClaim: Sendable {
 
 extension StoreClaim: CustomStringConvertible {
   var description: String {
-    "\(device), \(collection), stamp \(stamp?.rawValue ?? "none"), as of \(asOf.precise),"
+    "\(device), \(collection?.rawValue ?? "past events"), stamp \(stamp?.rawValue ?? "none"), as of \(asOf.precise),"
   }
 }
 

@@ -39,6 +39,8 @@ import Testing
     var fullDisks = 0
     var writesWithoutRoom = 0
     var brokenFiles = 0
+    /// Right claims about past events.
+    var pastClaims = 0
 
     /// The kinds of acts and troubles without which a run says little, and which it has not met.
     var missing: [String] {
@@ -50,6 +52,7 @@ import Testing
           ("clock jumps", clockJumps), ("weekends", weekends), ("full disks", fullDisks),
           ("writes without room", writesWithoutRoom), ("broken files", brokenFiles),
           ("damaged writes", refusals["damaged", default: 0]), ("replacements", replacements),
+          ("past events", pastClaims),
         ]
       return counts.filter { $0.1 == 0 }.map(\.0)
     }
@@ -74,6 +77,7 @@ import Testing
       sum.fullDisks += more.fullDisks
       sum.writesWithoutRoom += more.writesWithoutRoom
       sum.brokenFiles += more.brokenFiles
+      sum.pastClaims += more.pastClaims
     }
   }
 
@@ -152,6 +156,7 @@ import Testing
         Task { for _ in 0..<actions { try await act(phone, member) } }
       }
     }
+    try await server.endEvents(where: "random() < 0.1")
     for task in acting { try await task.value }
     if Int.random(in: 0..<4, using: &random) == 0 { try await passWeekend() }
     try await onAllPhones { phone in
@@ -265,7 +270,7 @@ import Testing
     let quietSince = try await server.quiet()
     try await onAllPhones { phone in
       try await phone.catchUp()
-      try await eventually { try phone.claims.count == CacheCollection.allCases.count }
+      try await eventually { try phone.claimsAll }
     }
     for member in members { try await compare(member, quietSince: quietSince) }
     try await judgeWrites()
@@ -287,6 +292,9 @@ import Testing
         }
         cursor = page.nextCursor
       } while cursor != nil
+      for try await event in member.oracle.client.events.pastPages(limit: 100).items where event.myRole == .creator {
+        if let mark = event.location?.name { created[mark, default: 0] += 1 }
+      }
     }
     tally.wrongWrites += ledger.findings(created: created).map { "seed \(seed): \($0)" }
     let history = try await StateHistory.entries(of: server)
@@ -391,11 +399,13 @@ import Testing
   /// Compares what a user's phones claim with what the server sends.
   private func compare(_ member: Member, quietSince: Date? = nil) async throws {
     let claims = try member.phones.flatMap { try $0.claims }
-    let server = try await member.oracle.copies()
+    let (server, past) = (try await member.oracle.copies(), try await member.oracle.pastEvents())
     for claim in claims {
-      guard let copy = server[claim.collection] else { continue }
+      guard let copy = claim.collection.map({ server[$0] }) ?? past else { continue }
       switch claim.finding(against: copy, quietSince: quietSince) {
-      case .holds: tally.claims += 1
+      case .holds:
+        tally.claims += 1
+        if claim.collection == nil, !claim.items.isEmpty { tally.pastClaims += 1 }
       case .undecided: tally.undecided += 1
       case .isFalse(let why):
         tally.claims += 1

@@ -43,6 +43,27 @@ import Testing
     }
   }
 
+  @Test func `a long list with a pending write calls no reader when another list changes`() async throws {
+    try await run { store, server in
+      try server.set(.events, (1...600).map { ScriptedServer.event($0) })
+      try await store.refresh()
+      server.fail { $0.isWrite ? .status(503, .busy) : .none }
+      try await store.perform(.answer(.going, to: event.id))
+      try await expect(false, of: { _ = store.events.items }) {
+        try server.set(.friends, [Friend(user: ScriptedServer.ben, since: ScriptedServer.noon)])
+        _ = await failure { try await store.refresh() }
+      }
+      #expect(store.friends.items.count == 1 && store.events.hasPendingWrites)
+      try await expect(of: { _ = store.events.items }) {
+        try server.set(.events, (1...601).map { ScriptedServer.event($0) })
+        _ = await failure { try await store.refresh() }
+      }
+      #expect(store.events.items.count == 601 && store.events.items.first { $0.id == event.id }?.myStatus == .going)
+      server.fail { _ in .none }
+      try await store.refresh()
+    }
+  }
+
   @Test func `every list and object calls its reader`() async throws {
     try await TestStore.run { test, server in
       let (store, request) = (test.store, Self.request)

@@ -157,6 +157,21 @@ final class MusterServer: Sendable {
       "WITH forgotten AS (DELETE FROM idempotency_keys RETURNING 1) SELECT count(*) FROM forgotten")
   }
 
+  /// Lets live events end, as if a day had passed since, and archives them.
+  ///
+  /// - Parameter condition: which ones.
+  func endEvents(where condition: SQL) async throws {
+    let _: Int = try await value(
+      """
+      WITH ended AS (
+        UPDATE events SET live_until = now() - interval '1 second'
+        WHERE archived_at IS NULL AND \(condition) RETURNING 1
+      )
+      SELECT count(*) FROM ended
+      """)
+    try await Muster.run("worker", "--once", environment: settings)
+  }
+
   /// Runs a statement on the database, and returns its single value.
   func value<Value: SQLValue>(_ sql: SQL) async throws -> Value {
     try await ScriptConnection.run(databaseURL, timeout: .seconds(60)) { try #require(try $0.rows(sql).first)[0] }
