@@ -258,7 +258,9 @@ extension MusterStore {
     let isOnlyDated = statuses[.events]?.stamp != stamp && !result.changed.contains(.events)
     var signs = result.changed.intersection(Invalidations.pastSigns)
     if hasLeft || isOnlyDated { signs.insert(.events) }
-    if signs.contains(where: { (statuses[$0]?.provedBy ?? 0) > pastStatus?.provedBy ?? 0 }) { invalidations.addPast() }
+    if let past = pastStatus, signs.contains(where: { (statuses[$0]?.provedBy ?? 0) > past.provedBy }) {
+      invalidations.addPast()
+    }
     publish()
   }
 

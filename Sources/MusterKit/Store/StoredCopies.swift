@@ -120,7 +120,8 @@ actor StoredCopies {
   /// - Returns: false if no update needs one.
   private func advance(_ updates: inout [CopyUpdate], _ past: inout PastUpdate?) async throws -> Bool {
     var asking = updates.indices.filter { updates[$0].need == .verdict }
-    let wantsPast = past?.need == .verdict
+    // A service that does not know the list is asked along with other lists only.
+    let wantsPast = past?.need == .verdict && !(asking.isEmpty && self.past.isUnknown)
     guard !asking.isEmpty || wantsPast else { return false }
     let digestsToSpare = asking.reduce(0) { $0 + updates[$1].digestsToSpare }
     let asksForStamps = digestsToSpare > Self.maximumDigests
@@ -200,11 +201,11 @@ actor StoredCopies {
     let old = past.copy
     switch update.need {
     case .nothing(.proved(let copy)):
-      (past.copy, past.provedBy, now.isProved) = (copy, past.asked, true)
-    case .nothing(.unknown): (past.copy, now.isProved) = (nil, true)
+      (past.copy, past.provedBy, past.isUnknown, now.isProved) = (copy, past.asked, false, true)
+    case .nothing(.unknown): (past.copy, past.isUnknown, now.isProved) = (nil, true, true)
     case .nothing(.failed(let reason, _)):
       result.error = result.error ?? .unexpectedResponse(status: 200, detail: reason)
-    case .verdict: break
+    case .verdict: now.isProved = past.isUnknown
     }
     if old?.stamp != past.copy?.stamp {
       past.isUnsaved = true
@@ -310,6 +311,8 @@ private struct PastCopy {
   var provedBy = 0
   /// Whether the file is older.
   var isUnsaved = false
+  /// Whether the service does not know the list.
+  var isUnknown = false
 
   var status: CopyStatus? { copy.map { CopyStatus($0, provedBy: provedBy, undecodable: undecodable) } }
 }

@@ -214,7 +214,9 @@ extension LossyTransport.Sent {
 
 extension Data {
   fileprivate func verdicts() throws -> [CacheCollection: Verdict] {
-    try JSONDecoder().decode([CacheCollection: Verdict].self, from: self)
+    let verdicts = try JSONDecoder().decode([String: Verdict].self, from: self)
+    let known = verdicts.compactMap { name, verdict in CacheCollection(rawValue: name).map { ($0, verdict) } }
+    return Dictionary(uniqueKeysWithValues: known)
   }
 }
 
