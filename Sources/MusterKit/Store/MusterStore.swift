@@ -241,7 +241,8 @@ extension MusterStore {
   /// Takes copies that were read from files or from the service.
   private func take(_ result: StoredCopies.Result) {
     guard !isForgotten else { return }
-    let (listed, stamp) = (listedEvents, statuses[.events]?.stamp)
+    let listed = result.changed.contains(.events) ? listedEvents : []
+    let stamp = statuses[.events]?.stamp
     for collection in result.changed {
       base.set(collection, from: result.lists)
       changes[collection, default: 0] += 1
@@ -254,7 +255,7 @@ extension MusterStore {
     }
     // An event that leaves the list may have been archived. So may one that the list has never had, if the list is the
     // same in spite of its new stamp.
-    let hasLeft = !listed.isSubset(of: listedEvents)
+    let hasLeft = !listed.isEmpty && !listed.isSubset(of: listedEvents)
     let isOnlyDated = statuses[.events]?.stamp != stamp && !result.changed.contains(.events)
     var signs = result.changed.intersection(Invalidations.pastSigns)
     if hasLeft || isOnlyDated { signs.insert(.events) }
@@ -395,7 +396,7 @@ extension MusterStore {
     copiesError = result.diskError
     // Before the writes that the lists prove are no longer shown as pending.
     if collections.contains(.events) { await refreshOpenedEvents(thatWereWritten: true) }
-    let listed = listedEvents
+    let listed = result.changed.contains(.events) ? listedEvents : []
     guard !isForgotten else { throw MusterError.loggedOut }
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     if result.past?.isProved == true {
@@ -413,7 +414,7 @@ extension MusterStore {
     await outbox.eraseSettled(settled)
     if let error = result.error { throw error }
     guard collections.contains(.events) else { return }
-    await checkCopies(ofEventsThatLeft: listed.subtracting(listedEvents))
+    if !listed.isEmpty { await checkCopies(ofEventsThatLeft: listed.subtracting(listedEvents)) }
     await refreshOpenedEvents(thatWereWritten: false)
   }
 
