@@ -110,6 +110,18 @@ struct WriteLedger: Sendable {
     }
   }
 
+  /// Whether an answer stood already. A phone that does not know whether its request has arrived looks first.
+  private func stood(_ entry: Entry) -> Bool {
+    guard case .answer(let answer, let event, _) = entry.write else { return false }
+    let user = entry.phone.prefix { $0 != "'" }
+    return taken.contains { key, other in
+      guard carriedOut.contains(key), other.phone.hasPrefix(user), case .answer(answer, event, _) = other.write else {
+        return false
+      }
+      return true
+    }
+  }
+
   /// Whether a write has cancelled a request that was no longer there.
   private func isNotNeeded(_ write: Write, _ key: String) -> Bool {
     if case .cancelRequest = write { notNeeded.contains(key) } else { false }
@@ -121,7 +133,9 @@ struct WriteLedger: Sendable {
   func findings(created: [String: Int]) -> [String] {
     taken.compactMap { key, entry in
       let reason = refused[entry.id]
-      if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id), !isNotNeeded(entry.write, key) {
+      if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id), !isNotNeeded(entry.write, key),
+        !stood(entry)
+      {
         return "\(entry.phone): lost without a refusal: \(entry.write)"
       }
       guard case .createEvent(let draft, _) = entry.write, let mark = draft.location?.name else { return nil }
