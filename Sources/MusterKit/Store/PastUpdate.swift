@@ -16,7 +16,7 @@ struct PastUpdate: Sendable {
 
   /// The name of the list in claims and files.
   static let list = "pastEvents"
-  /// The items that are kept at least, if there are so many, and those of the last year are kept in such steps.
+  /// The least number of items that are kept, if there are as many. Those of the last year are kept in such steps.
   static let step = 100
   static let maximumLength = 500
   /// Seconds.

@@ -19,7 +19,7 @@ actor StoredCopies {
     var diskError: StoreError?
   }
 
-  /// What is known of the past events.
+  /// The state of the past events.
   struct Past: Sendable {
     /// Nil without a copy.
     var status: CopyStatus?

@@ -20,8 +20,7 @@ import Testing
     #expect(listed == App.Collection.allCases.map { [$0.rawValue, "/api/v1/\($0.facts.path)"] })
   }
 
-  @Test func `each collection has a column of the stamps, and only the inbox has a floor beside its own`() async throws
-  {
+  @Test func `each collection has a column of the stamps, and only the inbox also has a floor`() async throws {
     try await TestApp.run { app in
       let columns: [String] = try await app.database.rows(
         """

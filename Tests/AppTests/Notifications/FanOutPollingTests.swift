@@ -87,7 +87,7 @@ import Testing
         try await app.database.batch(
           """
           INSERT INTO notification_queue (type, subject_id, recipient_ids, payload)
-          SELECT 'event-cancelled', uuid_v7(), ARRAY[\(ana.userID)], '{}' FROM generate_series(1, 20000)
+          SELECT 'event-cancelled', uuid_v7(), ARRAY[\(ana.userID)], '{}' FROM generate_series(1, 40000)
           """)
         try await app.database.execute("DELETE FROM notification_queue")
         let (recent, all) = (

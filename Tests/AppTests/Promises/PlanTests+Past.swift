@@ -130,7 +130,7 @@ extension PlanTests {
     let partitions: Int = try #require(try await app.value("SELECT count(*) FROM notification_partitions"))
     for limit in [9, 50] {
       let cost = try await Self.cost(log) { _ = try await phone.get("notifications?limit=\(limit)") }
-      // Beside the items: the stamps, the floor, and for each partition and index at most three pages of the index.
+      // In addition to the items: the stamps, the floor, and for each partition and index at most three pages of the index.
       #expect(cost.rows <= limit + 1 + partitions + 5 + 3, "\(limit): \(cost)")
       #expect(cost.buffers <= 2 * (limit + 1) + 7 * partitions + 30, "\(limit): \(cost)")
     }

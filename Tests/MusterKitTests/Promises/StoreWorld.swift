@@ -344,7 +344,7 @@ import Testing
     try phone.relaunch()
   }
 
-  /// What users do only with a network: one accepts an offer to host, and asks to come to an event of another one, who
+  /// Acts that need a network: one user accepts an offer to host, and asks to come to an event of another one, who
   /// opens it.
   private func meet(_ member: Member) async {
     do {

@@ -70,7 +70,7 @@ import Testing
   @Test func `many ended sessions are read in pages, at the start and when they end at once`() async throws {
     try await TestApp.run { app in
       try await plant(2500, in: app)
-      try await plant(50, in: app, age: "18 minutes")
+      try await plant(50, in: app, age: "37 minutes")
       try await withCopy(of: app, pageLength: 100) { copy in
         try await copy.read()
         #expect(copy.count == 2500)
