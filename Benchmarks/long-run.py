@@ -7,7 +7,7 @@ times of a mixed load at a fixed rate, by windows of ten minutes. Run it by hand
 It starts a PostgreSQL cluster of its own, without TCP but with autovacuum, loads 300,000 users, and runs `serve` and
 `worker`. 30 days pass in 300 seconds: inboxes keep their items for three to four times as long, and events that the load
 has created enter the archive after that time, and are deleted after that time again. So the tables reach their full
-size within the first window, and what grows afterwards would grow for ever. A short form takes minutes:
+size within the first two windows, and what grows afterwards would grow for ever. A short form takes minutes:
 
     Benchmarks/long-run.py --muster .build/release/muster --users 20000 --minutes 8 --window 2 --span 60 --rate 100
 
@@ -268,12 +268,12 @@ def measure(lab, psql, arguments, count):
 
 
 def growth(values):
-    """Of the last value over the first one after the first window."""
+    """Of the last value over the first one after the second window."""
     return values[-1] / values[0] if values[0] else 1
 
 
 def print_verdict(all_times, samples):
-    """Whether everything is flat within 10 % after the first window."""
+    """Whether everything is flat within 10 % after the second window."""
     steep = []
     for place, name in enumerate(("p50", "p99")):
         values = [times[place] for times in all_times[1:]]
@@ -282,7 +282,7 @@ def print_verdict(all_times, samples):
         if name not in GROWING and now["heap"] + now["indexes"] >= SMALL:
             sizes = [one[0][name]["heap"] + one[0][name]["indexes"] for one in samples[2:] if name in one[0]]
             steep.append((f"bytes of {name}", growth(sizes)))
-    print("\n| after the first window | last / first, of times greatest / least | flat within 10 % |")
+    print("\n| after the second window | last / first, of times greatest / least | flat within 10 % |")
     print("|---|---|---|")
     for name, ratio in steep:
         print(f"| {name} | {ratio:.3f} | {'yes' if ratio <= 1.1 else 'no'} |")

@@ -120,11 +120,13 @@ FROM (
 ) AS each
 WHERE start IS NOT NULL;
 
--- Makes the partition of a time, and below those of these 30 days and the next ones. The workers' role may not create tables, so these functions
--- have the owner's rights. They take no names from their caller. A lock that is not free at once is tried again by a
--- later run, because reads of inboxes wait behind one that waits.
+-- Makes the partition of a time. The next function calls it for the current 30 days and the following ones. The workers'
+-- role may not create tables, so these functions have the owner's rights. They take no names from their caller, and no
+-- settings that change how times are read. A lock that is not free at once is tried again by a later run, because reads
+-- of inboxes wait behind one that waits.
 CREATE FUNCTION make_notification_partition(moment timestamptz) RETURNS integer LANGUAGE plpgsql
-SET search_path = pg_catalog, public, pg_temp SET TimeZone = 'UTC' SET lock_timeout = '100ms' AS $$
+SET search_path = pg_catalog, public, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' SET lock_timeout = '100ms'
+AS $$
 DECLARE
   start timestamptz := public.notification_period(moment);
   until timestamptz := start + public.notification_span();
@@ -135,6 +137,9 @@ BEGIN
   LOCK TABLE ONLY public.notifications IN SHARE UPDATE EXCLUSIVE MODE;
   -- After a jump of the clock, there may be enough of another time.
   IF (SELECT count(*) FROM public.notification_partitions) >= 6 THEN RETURN 0; END IF;
+  -- PostgreSQL reads it while no one else may. It is large only if no worker has run for long, or a clock was wrong, and
+  -- shrinks as its items end.
+  IF pg_table_size('public.notifications_default') > 256 * 1024 * 1024 THEN RETURN 0; END IF;
   LOCK TABLE public.notifications_default IN ACCESS EXCLUSIVE MODE;
   -- Its items would belong into the new partition. They and those that follow stay here until they are deleted.
   IF EXISTS (SELECT FROM public.notifications_default WHERE filed_at >= start AND filed_at < until) THEN RETURN 0; END IF;
@@ -155,7 +160,8 @@ REVOKE EXECUTE ON FUNCTION make_notification_partitions FROM PUBLIC;
 -- Drops one partition whose items are over, once no user sees them: a DROP moves no stamps. DETACH ... CONCURRENTLY
 -- cannot run in a function, and needs the owner's rights.
 CREATE FUNCTION drop_notification_partition() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '100ms' AS $$
+SET search_path = pg_catalog, public, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' SET lock_timeout = '100ms'
+AS $$
 DECLARE
   old record;
 BEGIN

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import Postgres
 import ServiceLifecycle
@@ -60,9 +61,16 @@ struct Housekeeping: Sendable {
     Step(name: "emptying inboxes") { try await InboxItem.purge(atMost: 1000, in: $0) },
   ]
 
+  /// Seconds by which the clocks of this process and of the database may differ. If one of them is wrong by more, its
+  /// time would delete what is not over.
+  private static let maximumOffset = 3600.0
+
   /// Does a batch of each step in turn, until nothing is left or the process is asked to stop. A step that fails is
   /// skipped until the next run and does not hold up the others.
-  func run(in database: Database) async {
+  ///
+  /// - Parameter now: the time by the clock of this process.
+  func run(in database: Database, now: Date = Date()) async {
+    guard await clocksAgree(in: database, now: now) else { return }
     var steps = Self.steps
     while !steps.isEmpty {
       var unfinished: [Step] = []
@@ -77,6 +85,24 @@ struct Housekeeping: Sendable {
       }
       steps = unfinished
     }
+  }
+}
+
+extension Housekeeping {
+  private func clocksAgree(in database: Database, now: Date) async -> Bool {
+    do {
+      let time: Double? = try await database.value("SELECT extract(epoch FROM now())::double precision")
+      let offset = (time ?? 0) - now.timeIntervalSince1970
+      if abs(offset) <= Self.maximumOffset { return true }
+      logger.error(
+        "nothing is archived or deleted: the clocks of this process and of the database differ",
+        metadata: ["seconds": "\(Int(offset))"])
+    } catch {
+      if !Task.isCancelled {
+        logger.warning("a housekeeping step failed", metadata: ["step": "comparing clocks", "error": "\(error)"])
+      }
+    }
+    return false
   }
 }
 

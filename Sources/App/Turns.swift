@@ -3,7 +3,7 @@ import Postgres
 /// Locks that belong to no row. Transactions that take one with the same key run one after the other, each until its end.
 ///
 /// PostgreSQL has advisory locks for this. On a portable database, a transaction locks one of the rows of `turns`. Two
-/// keys may share a row: one then waits for the other, which is harmless.
+/// keys may share a row: one then waits for the other, or is repeated after a deadlock.
 enum Turns {
   /// The number of rows, a power of two.
   private static let slots: Int32 = 1024

@@ -48,7 +48,7 @@ extension Database {
     /// again after its connection broke, and no LISTEN.
     public var isBehindPooler = false
     /// Set this for an engine that speaks PostgreSQL's protocol but lacks some of its features. The client then sends no
-    /// LISTEN or NOTIFY, and leaves the isolation of transactions to the server. Migrations still take an advisory lock.
+    /// LISTEN or NOTIFY, and makes transactions serializable. Migrations still take an advisory lock.
     /// Callers that take others ask ``Transaction/isPortable`` first.
     public var isPortable = false
     /// Receives slow statements, without their parameters.
@@ -99,7 +99,8 @@ extension Database.Configuration {
       ("lock_timeout", String(min(lockTimeout, limit / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
     ]
-    if !isPortable { settings.append((name: "default_transaction_isolation", value: "read committed")) }
+    // Where several nodes share a snapshot, whoever waits for a row's lock may not see what its holder wrote elsewhere.
+    settings.append((name: "default_transaction_isolation", value: isPortable ? "serializable" : "read committed"))
     if purpose != .exclusive { settings.append((name: "default_transaction_read_only", value: "on")) }
     // A bitmap of many rows that does not fit has pages only, and each row on them is checked again.
     if purpose == .slow { settings.append((name: "work_mem", value: "64MB")) }

@@ -26,6 +26,20 @@ import Testing
     return [try counts["tokens"], try counts["sessions"], try counts["names"]]
   }
 
+  @Test func `while the worker's and the database's clocks differ by more than an hour, nothing is deleted`()
+    async throws
+  {
+    try await TestApp.run { app in
+      try await expire(app)
+      for wrong in [-4000.0, 4000, 400 * 86_400] {
+        await app.keepHouse(at: Date().addingTimeInterval(wrong))
+        #expect(try await left(app) == [1, 1, 1])
+      }
+      await app.keepHouse(at: Date().addingTimeInterval(3000))
+      #expect(try await left(app) == [0, 0, 0])
+    }
+  }
+
   @Test func `a failing step does not keep the others from being done`() async throws {
     try await TestApp.run { app in
       try await expire(app)

@@ -53,8 +53,11 @@ struct IdempotentRequest: Sendable {
   /// The stored response of this request.
   ///
   /// - Throws: `idempotency-key-reused` if the first request had other content.
-  func stored(in database: some Querying) async throws -> Stored? {
-    try await database.first(selecting).map(stored(in:))
+  func stored(in database: Database) async throws -> Stored? {
+    guard let row = try await database.first(selecting) else { return nil }
+    // The first commit may still be unconfirmed by a standby. This one comes after it, and waits for both.
+    try await database.batch("SELECT FROM idempotency_keys WHERE digest = \(digest) FOR NO KEY UPDATE")
+    return try stored(in: row)
   }
 
   private var selecting: SQL {
@@ -112,8 +115,7 @@ struct IdempotentRequest: Sendable {
     let lock = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
     // On a portable database, a concurrent request waits for the first one, and gets its response.
     if change.isPortable { try change.takeTurn(Self.turns, at: "\(Int32(truncatingIfNeeded: lock))::integer") }
-    // The lock on the row makes a replay commit after the first request on a standby too: if the standby has not
-    // confirmed the first commit, the replay is not acknowledged either.
+    // The lock makes a replay wait for the standby, as above.
     let rows = try await change.pipeline(
       change.isPortable ? "SELECT true" : "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))",
       "\(selecting) FOR NO KEY UPDATE OF k")

@@ -47,7 +47,7 @@ final class RateLimits: Sendable {
   ) -> RateLimit.State? {
     guard isOn else { return nil }
     let share = limit.share(ofOneIn: processes)
-    // Of several requests that count together, no more count than a full bucket has: it would never allow them.
+    // A group costs at most a full bucket. Otherwise it would never be allowed.
     let cost = Double(min(count, share.burst))
     return buckets.withLock { buckets in
       let key = Key(limit: limit, subject: subject)

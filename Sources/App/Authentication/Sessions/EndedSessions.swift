@@ -24,8 +24,8 @@ final class EndedSessions: Service {
   /// Seconds in addition to an access token's lifetime: clocks that are off in each direction, a refresh that converges
   /// with one 10 before it, and a slow commit.
   private static let margin = 2 * AccessTokens.skew + 60
-  /// The longest time in seconds between the end of a session and its commit, with the difference of two servers' clocks:
-  /// PostgreSQL ends a transaction that is idle for 30.
+  /// Where there are no snapshots: how far back in seconds each read looks. Once in this time, all are read, because a
+  /// commit may take longer.
   private static let slowestCommit = 60.0
   /// The minimum time between two log lines about refused requests.
   private static let logInterval = Duration.seconds(10)
@@ -179,7 +179,10 @@ extension EndedSessions {
   /// - Returns: false if everything must be read.
   private func readNews() async throws -> Bool {
     let start = ContinuousClock.now
-    guard let position = copy.withLock({ $0.position }) else { return false }
+    let (last, turnedAt) = copy.withLock { ($0.position, $0.turnedAt) }
+    guard let position = last else { return false }
+    // A slow commit is found by reading all.
+    if isPortable, start - turnedAt > .seconds(Self.slowestCommit) { return false }
     let results: [Rows]
     do {
       results = try await database.pipeline(

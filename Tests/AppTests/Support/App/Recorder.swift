@@ -66,10 +66,12 @@ extension Phone {
 
 extension TestApp {
   /// Does what is left of the worker's housekeeping.
-  func keepHouse() async {
+  ///
+  /// - Parameter now: the time by the worker's clock.
+  func keepHouse(at now: Date = Date()) async {
     await Housekeeping(
       zones: dependencies.zones, eventRetention: dependencies.eventRetention, logger: dependencies.logger
-    ).run(in: service)
+    ).run(in: service, now: now)
   }
 
   func worker(_ sender: any PushSender, concurrency: Int = 4) -> NotificationWorker {
