@@ -9,7 +9,8 @@ struct Invalidations: Sendable {
   private var count = 1
   private var invalidated: [CacheCollection: Mark]
   private var proved: [CacheCollection: Mark] = [:]
-  /// The same for the past events. The service does not announce when they change, but there are signs of it.
+  /// The same for the past events. The service does not announce when they change, but there are signs of it, such as
+  /// a change in these lists.
   private var past: (invalidated: Mark, proved: Mark) = (1, 0)
   /// Past events show people: the user, hosts, and no one who is blocked.
   static let pastSigns: Set<CacheCollection> = [.profile, .friends, .blocks]
@@ -21,10 +22,7 @@ struct Invalidations: Sendable {
 
   mutating func add(_ collections: some Sequence<CacheCollection>) {
     count += 1
-    for collection in collections {
-      invalidated[collection] = count
-      if Self.pastSigns.contains(collection) { past.invalidated = count }
-    }
+    for collection in collections { invalidated[collection] = count }
   }
 
   mutating func addPast() {
@@ -33,6 +31,9 @@ struct Invalidations: Sendable {
   }
 
   mutating func recordPastValidation(since mark: Mark) { past.proved = max(past.proved, mark) }
+
+  /// Whether the lists are proved that would show a sign.
+  var areSignsProved: Bool { Self.pastSigns.union([.events]).allSatisfy { isProved($0) } }
 
   /// Whether a validation that began after the last sign of a change has proved the past events.
   var isPastProved: Bool { past.proved >= past.invalidated }

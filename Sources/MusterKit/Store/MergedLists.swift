@@ -13,13 +13,19 @@ struct MergedLists: Sendable {
 
   init(lists: Lists) { self.lists = lists }
 
-  /// Keeps lists as they were if they are the same, so that they are known to be: a list of thousands of items is not
-  /// compared when it is shown. Here it is, because items that come from the same copy are compared in no time.
+  /// Keeps earlier lists that are the same as these. Long lists are known to be the same by their memory alone: they
+  /// are not compared when they are shown. If all writes are about single events, only these events are compared.
   ///
   /// - Parameter collections: those whose copies have not changed.
-  mutating func keep(_ collections: Set<CacheCollection>, of earlier: Lists) {
-    for collection in collections where collection.facts.isSame(lists, earlier) {
-      collection.facts.take(&lists, earlier)
+  mutating func keep(_ collections: Set<CacheCollection>, of earlier: MergedLists) {
+    let written = (earlier.steps + steps).map(\.write.event)
+    var (new, old) = (lists, earlier.lists)
+    if !written.contains(nil) {
+      let ids = Set(written.compactMap { $0 })
+      (new, old) = (EventPart(of: new, with: ids).lists, EventPart(of: old, with: ids).lists)
+    }
+    for collection in collections where collection.facts.isSame(new, old) {
+      collection.facts.take(&lists, earlier.lists)
     }
   }
 

@@ -22,8 +22,8 @@ public final class MusterStore {
   public let sentFriendRequests = StoredList<FriendRequest>()
   /// Live events by their start.
   public let events = StoredList<Event>()
-  /// Events that ended more than a day ago, latest first: those of the last year, and at least the latest 100, but at
-  /// most 500. See ``earlierEvents``.
+  /// Events that ended more than a day ago, latest first: at least those of the last year, and at least the latest 100,
+  /// but at most 500 and 1 MiB. See ``earlierEvents``.
   public let pastEvents = StoredList<Event>()
   /// Invitations to live events, newest first.
   public let invitations = StoredList<Invitation>()
@@ -54,12 +54,16 @@ public final class MusterStore {
   /// The copies with the pending writes, as they were shown last.
   @ObservationIgnored private var merged: MergedLists?
   /// The same, and what changes of copies they had, by counting these.
-  @ObservationIgnored private var lastShown: (lists: Lists, changes: [CacheCollection: Int])?
+  @ObservationIgnored private var lastShown: (merged: MergedLists, changes: [CacheCollection: Int])?
   @ObservationIgnored private var changes: [CacheCollection: Int] = [:]
   @ObservationIgnored let openedCopies: OpenedCopies
   @ObservationIgnored let openedEvents = OpenedEvents()
   @ObservationIgnored private(set) var statuses: [CacheCollection: CopyStatus] = [:]
   @ObservationIgnored private(set) var pastStatus: CopyStatus?
+  /// Whether the service knows the list of past events.
+  @ObservationIgnored private var pastIsKnown = true
+  /// Events whose copies are to be checked, because they have left the list.
+  @ObservationIgnored private var leftEvents: Set<Event.ID> = []
   @ObservationIgnored private var invalidations = Invalidations()
   /// When writes were carried out; without a mark, before the launch.
   @ObservationIgnored private var sentMarks: [OutboxRecord.ID: Invalidations.Mark] = [:]
@@ -193,9 +197,12 @@ public final class MusterStore {
   /// The events before those of ``pastEvents``, latest first, page by page. They are not on the device.
   public var earlierEvents: Pages<Event> {
     let (place, isKept) = (pastStatus?.nextCursor, pastStatus != nil)
-    return Pages { [client] cursor in
+    return Pages { [client, user = folder.user] cursor in
       guard !isKept || cursor ?? place != nil else { return Page(items: []) }
-      return try await client.events.past(limit: Self.pageLength, cursor: cursor ?? place)
+      // Never those of a user who has logged in since.
+      return try await Sender.$actingUser.withValue(user) {
+        try await client.events.past(limit: Self.pageLength, cursor: cursor ?? place)
+      }
     }
   }
 
@@ -241,7 +248,6 @@ extension MusterStore {
   /// Takes copies that were read from files or from the service.
   private func take(_ result: StoredCopies.Result) {
     guard !isForgotten else { return }
-    let listed = result.changed.contains(.events) ? listedEvents : []
     let stamp = statuses[.events]?.stamp
     for collection in result.changed {
       base.set(collection, from: result.lists)
@@ -252,20 +258,26 @@ extension MusterStore {
     if let past = result.past {
       if past.hasChanged { base.pastEvents = result.lists.pastEvents }
       pastStatus = past.status
+      pastIsKnown = past.isKnown
     }
     // An event that leaves the list may have been archived. So may one that the list has never had, if the list is the
     // same in spite of its new stamp.
-    let hasLeft = !listed.isEmpty && !listed.isSubset(of: listedEvents)
     let isOnlyDated = statuses[.events]?.stamp != stamp && !result.changed.contains(.events)
     var signs = result.changed.intersection(Invalidations.pastSigns)
-    if hasLeft || isOnlyDated { signs.insert(.events) }
+    if !result.leftEvents.isEmpty || isOnlyDated { signs.insert(.events) }
     if let past = pastStatus, signs.contains(where: { (statuses[$0]?.provedBy ?? 0) > past.provedBy }) {
       invalidations.addPast()
     }
     publish()
   }
 
-  private var listedEvents: Set<Event.ID> { Set((base.events ?? []).map(\.id)) }
+  /// Records that the user no longer sees an event. If the past events have it, they have changed.
+  func noteGone(_ id: Event.ID) {
+    guard base.pastEvents?.contains(where: { $0.id == id }) == true else { return }
+    invalidations.addPast()
+    publish()
+    poke()
+  }
 
   /// Shows the copies with the pending writes, in all lists together.
   private func publish() {
@@ -281,7 +293,7 @@ extension MusterStore {
     pastEvents.show(
       base.pastEvents,
       ListState(
-        pastStatus, isProved: invalidations.isPastProved && invalidations.isProved(.events),
+        pastStatus, isProved: pastIsKnown && invalidations.isPastProved && invalidations.areSignsProved,
         hasPendingWrites: !pending.isDisjoint(with: Invalidations.pastSigns)))
     showOpenedEvents()
   }
@@ -296,10 +308,10 @@ extension MusterStore {
     merged.add(writes.dropFirst(merged.steps.count))
     if isNew, let lastShown {
       let written = writes.reduce(into: Set<CacheCollection>()) { $0.formUnion($1.write.collections) }
-      merged.keep(written.filter { changes[$0] == lastShown.changes[$0] }, of: lastShown.lists)
+      merged.keep(written.filter { changes[$0] == lastShown.changes[$0] }, of: lastShown.merged)
     }
     self.merged = merged
-    lastShown = (merged.lists, changes)
+    lastShown = (merged, changes)
     return merged.lists
   }
 
@@ -308,6 +320,12 @@ extension MusterStore {
     guard !collections.isEmpty else { return }
     invalidations.add(collections)
     publish()
+  }
+
+  /// The same for all lists and the past events.
+  private func invalidateEverything() {
+    invalidations.addPast()
+    invalidate(CacheCollection.allCases)
   }
 }
 
@@ -319,6 +337,8 @@ private struct Passes {
   var next: Task<Void, any Error>?
   /// The collections that the next pass validates in addition to those that are not proved.
   var wanted: Set<CacheCollection> = []
+  /// Whether it validates the past events, even if they are proved.
+  var wantsPast = false
 
   /// A pass was cut off, and another one follows.
   struct Cut: Error {}
@@ -335,14 +355,15 @@ extension MusterStore {
   ///   true.
   ///   ``MusterError/loggedOut`` if the session has ended. Other ``MusterError``s if the service is unavailable.
   public func refresh() async throws {
-    try await catchUp(Set(CacheCollection.allCases))
+    try await catchUp(Set(CacheCollection.allCases), withPast: true)
   }
 
   /// Resolves when a pass that began after this call has succeeded.
-  private func catchUp(_ collections: Set<CacheCollection>) async throws {
+  private func catchUp(_ collections: Set<CacheCollection>, withPast: Bool = false) async throws {
     guard !isForgotten else { throw MusterError.loggedOut }
     while true {
       passes.wanted.formUnion(collections)
+      if withPast { passes.wantsPast = true }
       do {
         return try await (passes.next ?? enqueuePass()).value
       } catch is Passes.Cut {
@@ -357,22 +378,24 @@ extension MusterStore {
       _ = await running?.result
       passes.running = passes.next
       passes.next = nil
-      let wanted = passes.wanted
-      passes.wanted = []
-      try await pass(wanted, since: start)
+      let (wanted, withPast) = (passes.wanted, passes.wantsPast)
+      (passes.wanted, passes.wantsPast) = ([], false)
+      try await pass(wanted, withPast: withPast, since: start)
     }
     passes.next = task
     return task
   }
 
   /// - Parameter start: when the first caller began to wait.
-  private func pass(_ wanted: Set<CacheCollection>, since start: TimeInterval) async throws {
+  private func pass(_ wanted: Set<CacheCollection>, withPast: Bool, since start: TimeInterval) async throws {
     await load()
     do {
       try await silence.watch(since: start) {
         let failure = try await self.sendOutbox()
         let collections = wanted.union(self.invalidations.unproved)
-        if !collections.isEmpty || !self.invalidations.isPastProved { try await self.validate(collections) }
+        if !collections.isEmpty || withPast || !self.invalidations.isPastProved {
+          try await self.validate(collections, withPast: withPast)
+        }
         if let failure { throw failure }
       }
       note(nil, unsaved: outbox.diskError ?? copiesError)
@@ -383,20 +406,20 @@ extension MusterStore {
     }
   }
 
-  private func validate(_ collections: Set<CacheCollection>) async throws {
-    let isWhole = collections.count == CacheCollection.allCases.count
-    try await validate(collections, withPast: isWhole || !invalidations.isPastProved)
+  /// - Parameter withPast: whether to validate the past events, even if they are proved. That costs the service more
+  ///   than the lists do: it reads all that it compares.
+  private func validate(_ collections: Set<CacheCollection>, withPast: Bool) async throws {
+    try await validateOnce(collections, withPast: withPast || !invalidations.isPastProved)
     // The lists have shown a sign that the past events have changed.
-    if !invalidations.isPastProved { try await validate([], withPast: true) }
+    if !invalidations.isPastProved { try await validateOnce([], withPast: true) }
   }
 
-  private func validate(_ collections: Set<CacheCollection>, withPast: Bool) async throws {
+  private func validateOnce(_ collections: Set<CacheCollection>, withPast: Bool) async throws {
     let mark = invalidations.mark
     let result = await copies.validate(collections, withPast: withPast, lengths: lengths)
     copiesError = result.diskError
     // Before the writes that the lists prove are no longer shown as pending.
     if collections.contains(.events) { await refreshOpenedEvents(thatWereWritten: true) }
-    let listed = result.changed.contains(.events) ? listedEvents : []
     guard !isForgotten else { throw MusterError.loggedOut }
     for collection in result.proved { invalidations.recordValidation(of: collection, since: mark) }
     if result.past?.isProved == true {
@@ -411,11 +434,23 @@ extension MusterStore {
     for record in settled { sentMarks[record.id] = nil }
     // In one step with the line above, so that no list flickers.
     take(result)
+    leftEvents.formUnion(result.leftEvents)
     await outbox.eraseSettled(settled)
+    switch result.error {
+    // They are checked after a later validation.
+    case .unreachable?, .loggedOut?: break
+    // Even if another list has failed: the events leave this one only once.
+    default: await checkLeftEvents()
+    }
     if let error = result.error { throw error }
     guard collections.contains(.events) else { return }
-    if !listed.isEmpty { await checkCopies(ofEventsThatLeft: listed.subtracting(listedEvents)) }
     await refreshOpenedEvents(thatWereWritten: false)
+  }
+
+  private func checkLeftEvents() async {
+    let left = leftEvents
+    leftEvents = []
+    await checkCopies(ofEventsThatLeft: left)
   }
 
   /// Whether the lists were validated after the service carried out a write, and no other write needs its response.
@@ -440,7 +475,7 @@ extension MusterStore {
     // Other failures say nothing about the session.
     let isEnded = error == .loggedOut || (isLoggedOut && life.failures > 0 && client.userID != folder.user)
     if isLoggedOut != isEnded { isLoggedOut = isEnded }
-    if isUnreachable || isLoggedOut { invalidate(CacheCollection.allCases) }
+    if isUnreachable || isLoggedOut { invalidateEverything() }
     if isLoggedOut { return endLife() }
     // The old connection may be dead without a sign, and the next attempt may be a minute away.
     if isBack, life.isRunning { openStream() }
@@ -464,7 +499,9 @@ extension MusterStore {
       while let record = outbox.next {
         guard !isForgotten else { throw MusterError.loggedOut }
         // Once for each launch, at most. All lists together: what one shows depends on others.
-        if record.notesAttempts, !knowsServiceTime { try await validate(Set(CacheCollection.allCases)) }
+        if record.notesAttempts, !knowsServiceTime {
+          try await validate(Set(CacheCollection.allCases), withPast: false)
+        }
         try await send(record)
       }
       return nil
@@ -610,7 +647,7 @@ extension MusterStore {
     life.isRunning = true
     life.failures = 0
     // Earlier proofs do not count: nothing was watching for changes since.
-    invalidate(CacheCollection.allCases)
+    invalidateEverything()
     openStream()
     #if canImport(Network)
       life.path = NetworkPath { [weak self] in Task { @MainActor in self?.networkIsBack() } }
@@ -677,7 +714,7 @@ extension MusterStore {
     guard life.isRunning else { return }
     life.cancel()
     life = StoreLife(number: life.number + 1)
-    invalidate(CacheCollection.allCases)
+    invalidateEverything()
   }
 
   /// Notifications that arrive from now on, while the store runs: for banners, sounds and badges. The list
@@ -703,23 +740,25 @@ extension MusterStore {
     guard life.isRunning, !isLoggedOut else { return }
     let isBehind = !invalidations.unproved.isEmpty || !invalidations.isPastProved || outbox.next != nil
     if life.failures == 0, isBehind { return poke() }
+    // After a failure, past events are validated if they are not proved.
     schedule(
       after: timing.delay(
-        failures: life.failures, isStreaming: life.isStreaming, isOffline: isOffline, retryAfter: life.retryAfter))
+        failures: life.failures, isStreaming: life.isStreaming, isOffline: isOffline, retryAfter: life.retryAfter),
+      withPast: life.failures == 0)
   }
 
-  private func schedule(after delay: TimeInterval) {
+  private func schedule(after delay: TimeInterval, withPast: Bool) {
     life.timer?.cancel()
     guard life.isRunning else { return }
     life.timer = Task { [timing, weak self] in
       guard (try? await timing.sleep(delay)) != nil else { return }
-      self?.catchUpSoon(Set(CacheCollection.allCases))
+      self?.catchUpSoon(Set(CacheCollection.allCases), withPast: withPast)
     }
   }
 
-  private func catchUpSoon(_ collections: Set<CacheCollection>) {
+  private func catchUpSoon(_ collections: Set<CacheCollection>, withPast: Bool = false) {
     guard life.isRunning else { return }
-    Task { try? await catchUp(collections) }
+    Task { try? await catchUp(collections, withPast: withPast) }
   }
 
   /// Handles an announcement of the stream.
@@ -747,7 +786,7 @@ extension MusterStore {
     life.isStreaming = false
     invalidate(CacheCollection.allCases)
     // After a random pause: a service that stops loses the streams of all phones together.
-    schedule(after: timing.firstRetry * (1 + timing.random()))
+    schedule(after: timing.firstRetry * (1 + timing.random()), withPast: false)
   }
 
   private func loseStream(ofLife number: Int) {

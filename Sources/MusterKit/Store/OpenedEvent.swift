@@ -87,6 +87,7 @@ extension MusterStore {
       guard number > opened.requests.taken else { throw error }
       opened.requests.taken = number
       opened.copy = nil
+      noteGone(opened.id)
       await openedCopies.remove(opened.id)
       throw error
     }

@@ -36,11 +36,13 @@ struct PastUpdate: Sendable {
   private var length: Int
   private var verdicts = 0
 
-  init(from copy: StoredCopy?) {
+  init(from copy: StoredCopy?, at now: Date) {
     self.copy = copy
-    held = (copy?.entries ?? []).filter(\.isClaimable)
-    let steps = (held.count + Self.step - 1) / Self.step
-    length = min(max(steps, 1) * Self.step, Self.maximumLength)
+    let entries = copy?.entries ?? []
+    held = entries.filter(\.isClaimable)
+    // With room for one event more, which shows that the year ends before it.
+    let ofLastYear = entries.lastIndex { Self.isOfLastYear($0, at: now) }.map { $0 + 1 } ?? 0
+    length = min((ofLastYear / Self.step + 1) * Self.step, Self.maximumLength)
   }
 
   var claim: Claim { Claim(timestamp: nil, held: claimed.map(\.digest), limit: length) }
@@ -67,7 +69,7 @@ struct PastUpdate: Sendable {
       return askAgain("The past events never end.")
     }
     if verdict?.nextCursor != nil, entries.count == length, length < Self.maximumLength,
-      entries.last.map({ isOfLastYear($0, at: sentAt) }) ?? false
+      entries.last.map({ Self.isOfLastYear($0, at: sentAt) }) ?? false
     {
       hold(entries)
       length += Self.step
@@ -79,6 +81,15 @@ struct PastUpdate: Sendable {
       .proved(
         StoredCopy(
           list: Self.list, stamp: stamp, entries: entries, nextCursor: verdict?.nextCursor, provedAt: sentAt)))
+  }
+
+  /// The service does not understand the claim.
+  ///
+  /// - Returns: false if there were no digests that could be the reason.
+  mutating func digestsWereRefused() -> Bool {
+    guard !held.isEmpty else { return false }
+    held = []
+    return true
   }
 
   private mutating func hold(_ entries: [StoredCopy.Entry]) {
@@ -96,7 +107,7 @@ struct PastUpdate: Sendable {
   }
 
   /// A wrong clock keeps more or fewer events, and no wrong ones.
-  private func isOfLastYear(_ entry: StoredCopy.Entry, at now: Date) -> Bool {
+  private static func isOfLastYear(_ entry: StoredCopy.Entry, at now: Date) -> Bool {
     guard let start = try? JSONDecoder.muster().decode(Start.self, from: entry.json) else { return false }
     return now.timeIntervalSince(start.startTime) < Self.year
   }

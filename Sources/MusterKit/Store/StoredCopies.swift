@@ -11,6 +11,8 @@ actor StoredCopies {
     var statuses: [CacheCollection: CopyStatus] = [:]
     /// Collections that are as the service has them, or that the service does not know.
     var proved: Set<CacheCollection> = []
+    /// Events that the list had and no longer has.
+    var leftEvents: Set<Event.ID> = []
     /// The same of the past events, which are no collection; nil if they were not asked for.
     var past: Past?
     /// Why the other ones are not.
@@ -25,6 +27,8 @@ actor StoredCopies {
     var status: CopyStatus?
     /// Whether they are as the service has them, or the service does not know the list.
     var isProved = false
+    /// Whether the service knows the list. During an update of the service, some processes do not know it yet.
+    var isKnown = true
     /// Whether `lists` has them, because they may have changed.
     var hasChanged = false
   }
@@ -102,7 +106,7 @@ actor StoredCopies {
     var updates = collections.map {
       CopyUpdate($0, from: copies[$0], length: lengths[$0] ?? .max)
     }
-    var pastUpdate = withPast ? PastUpdate(from: past.copy) : nil
+    var pastUpdate = withPast ? PastUpdate(from: past.copy, at: now()) : nil
     do {
       while try await advance(&updates, &pastUpdate) {}
     } catch {
@@ -120,8 +124,8 @@ actor StoredCopies {
   /// - Returns: false if no update needs one.
   private func advance(_ updates: inout [CopyUpdate], _ past: inout PastUpdate?) async throws -> Bool {
     var asking = updates.indices.filter { updates[$0].need == .verdict }
-    // A service that does not know the list is asked along with other lists only.
-    let wantsPast = past?.need == .verdict && !(asking.isEmpty && self.past.isUnknown)
+    // A service that does not know the list is asked again only when other lists are validated.
+    let wantsPast = past?.need == .verdict && !(updates.isEmpty && self.past.isUnknown)
     guard !asking.isEmpty || wantsPast else { return false }
     let digestsToSpare = asking.reduce(0) { $0 + updates[$1].digestsToSpare }
     let asksForStamps = digestsToSpare > Self.maximumDigests
@@ -130,7 +134,7 @@ actor StoredCopies {
       let claim = updates[index].claim
       return (updates[index].collection, asksForStamps ? Claim(timestamp: claim.timestamp) : claim)
     }
-    // In the last request, if possible: the service reads them after the other lists.
+    // Together with the digests of the other lists: the service reads past events after those.
     let asksForPast = wantsPast && !asksForStamps && (asking.isEmpty || past?.isAlone == false)
     let pastClaim = asksForPast ? past?.claim : nil
     let (sentAt, number) = (now(), requests.next())
@@ -159,6 +163,7 @@ actor StoredCopies {
         for index in asking { updates[index].cursorWasRefused() }
       } else {
         var asksAfresh = false
+        if asksForPast, past?.digestsWereRefused() == true { asksAfresh = true }
         for index in asking where updates[index].digestsWereRefused() { asksAfresh = true }
         guard asksAfresh else { throw MusterError.refused(problem) }
       }
@@ -175,6 +180,7 @@ actor StoredCopies {
       keep(copy, of: collection, in: &result)
       result.proved.insert(collection)
     case .unknown:
+      noteLeft(collection, copies[collection], nil, in: &result)
       copies[collection] = nil
       undecodable[collection] = nil
       unsaved.insert(collection)
@@ -192,8 +198,18 @@ actor StoredCopies {
     guard old?.stamp != copy.stamp || old?.entries != copy.entries || old?.nextCursor != copy.nextCursor else { return }
     unsaved.insert(collection)
     guard old?.entries != copy.entries else { return }
+    noteLeft(collection, old, copy, in: &result)
     undecodable[collection] = result.lists.set(collection, to: copy)
     result.changed.insert(collection)
+  }
+
+  /// Compared here, because lists of thousands of events would hold up the main actor.
+  private func noteLeft(
+    _ collection: CacheCollection, _ old: StoredCopy?, _ new: StoredCopy?, in result: inout Result
+  ) {
+    guard collection == .events, let old else { return }
+    let keys = Set(old.entries.map(\.key)).subtracting((new?.entries ?? []).map(\.key))
+    result.leftEvents = Set(keys.compactMap { Event.ID($0) })
   }
 
   private func finish(_ update: PastUpdate, in result: inout Result) {
@@ -202,10 +218,11 @@ actor StoredCopies {
     switch update.need {
     case .nothing(.proved(let copy)):
       (past.copy, past.provedBy, past.isUnknown, now.isProved) = (copy, past.asked, false, true)
-    case .nothing(.unknown): (past.copy, past.isUnknown, now.isProved) = (nil, true, true)
+    // The copy stays: the next process may know the list.
+    case .nothing(.unknown): (past.isUnknown, now.isProved, now.isKnown) = (true, true, false)
     case .nothing(.failed(let reason, _)):
       result.error = result.error ?? .unexpectedResponse(status: 200, detail: reason)
-    case .verdict: now.isProved = past.isUnknown
+    case .verdict: (now.isProved, now.isKnown) = (past.isUnknown, !past.isUnknown)
     }
     if old?.stamp != past.copy?.stamp {
       past.isUnsaved = true

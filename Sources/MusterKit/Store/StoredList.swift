@@ -11,8 +11,8 @@ import Observation
 @MainActor
 @Observable
 public final class StoredList<Item: Sendable & Hashable> {
-  /// In the order of the service, with pending writes shown as if they had happened. Without the items in
-  /// ``undecodable``.
+  /// In the order of the service, with pending writes shown as if they had happened, except in
+  /// ``MusterStore/pastEvents``. Without the items in ``undecodable``.
   public var items: [Item] {
     access(keyPath: \.items)
     return shown
@@ -29,7 +29,8 @@ public final class StoredList<Item: Sendable & Hashable> {
   public private(set) var upToDateAsOf: Date?
   /// Whether a write is pending that may change this list.
   public private(set) var hasPendingWrites = false
-  /// Whether the service has further items after these: see ``MusterStore/loadMore(of:)``.
+  /// Whether the service has further items after these: see ``MusterStore/loadMore(of:)``, and for past events
+  /// ``MusterStore/earlierEvents``.
   public private(set) var hasMore = false
 
   func show(_ new: [Item]?, _ state: ListState) {

@@ -65,6 +65,24 @@ import Testing
     }
   }
 
+  @Test func `lists are kept only if they are the same`() {
+    let base = Self.lists(30)
+    for seed in 1...60 {
+      var random = SeededRandom(seed: UInt64(seed))
+      let steps = (0..<6).map { number in
+        MergedLists.Step(write: Self.write(number, on: base, &random), time: ScriptedServer.noon)
+      }
+      for (old, new) in [(0..<6, 0..<6), (0..<6, 1..<6), (0..<1, 1..<2), (0..<3, 0..<6), (0..<3, 3..<3)] {
+        var (earlier, merged) = (MergedLists(lists: base), MergedLists(lists: base))
+        earlier.add(steps[old])
+        merged.add(steps[new])
+        let expected = merged.lists
+        merged.keep(Set(CacheCollection.allCases), of: earlier)
+        #expect(merged.lists == expected, "seed \(seed): \(steps), \(old), \(new)")
+      }
+    }
+  }
+
   @Test func `the writes of 50 events look at 50 of 5,000`() {
     let lists = Self.lists(5000)
     let ids = Set((lists.events ?? []).prefix(1000).enumerated().filter { $0.offset % 20 == 0 }.map(\.element.id))

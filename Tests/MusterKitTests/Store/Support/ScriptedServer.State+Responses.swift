@@ -42,6 +42,19 @@ extension ScriptedServer.State {
       }, stamp: Stamp(rawValue: stamp))
   }
 
+  mutating func replacePast(_ items: [JSONValue]?) {
+    clock += 1
+    let change = clock
+    past = items.map { items in
+      ScriptedServer.List(
+        items: items.enumerated().map { place, item in
+          ScriptedServer.Item(
+            key: CacheCollection.events.key(of: item) ?? "", json: item,
+            digest: ScriptedServer.digest(change, place))
+        })
+    }
+  }
+
   private func json(_ value: some Encodable) throws -> TransportResponse {
     TransportResponse(
       status: 200, headers: ["content-type": "application/json"], body: try JSONEncoder.muster().encode(value))
@@ -52,6 +65,10 @@ extension ScriptedServer.State {
     var room = changedLimit
     var verdicts: [String: Verdict] = [:]
     for (name, claim) in claims.sorted(by: { $0.key < $1.key }) {
+      if name == PastUpdate.list, let past, let held = claim["held"]?.string {
+        verdicts[name] = parts(of: past, held, claim, room: &room)
+        continue
+      }
       guard let collection = CacheCollection(rawValue: name), let list = lists[collection] else {
         verdicts[name] = Verdict(invalidate: true)
         continue

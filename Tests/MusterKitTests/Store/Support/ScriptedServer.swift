@@ -44,6 +44,8 @@ final class ScriptedServer: Transport {
 
   struct State {
     var lists = Dictionary(uniqueKeysWithValues: CacheCollection.allCases.map { ($0, List()) })
+    /// The past events; nil as in a service that does not know the list.
+    var past: List?
     var clock = 0
     var received: [Received] = []
     /// Responses by idempotency key, with the requests.
@@ -200,6 +202,12 @@ extension ScriptedServer {
   func set(_ collection: CacheCollection, _ values: [some Encodable]) throws {
     let items = try values.map { try JSONValue(encoding: $0) }
     state.withLock { $0.replace(collection, items) }
+  }
+
+  /// Replaces the past events, all with new digests; nil as in a service that does not know the list.
+  func setPast(_ events: [Event]?) throws {
+    let items = try events?.map { try JSONValue(encoding: $0) }
+    state.withLock { $0.replacePast(items) }
   }
 
   func received(_ isMatch: (Received) -> Bool = { _ in true }) -> [Received] {
