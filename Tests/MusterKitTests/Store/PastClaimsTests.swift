@@ -70,7 +70,7 @@ import Testing
     try await run { test, server in
       let id = event.id
       try await test.store.opened(id).refresh()
-      func copies() -> [URL] { test.files.filter { $0.lastPathComponent.hasPrefix(id.wire) } }
+      @MainActor func copies() -> [URL] { test.files.filter { $0.lastPathComponent.hasPrefix(id.wire) } }
       #expect(copies().count == 1)
       try await test.relaunch()
       try server.set(.events, [Event]())
