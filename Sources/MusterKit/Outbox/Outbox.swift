@@ -25,7 +25,7 @@ public final class Outbox {
   /// Why they are.
   @ObservationIgnored private(set) var diskError: StoreError?
   /// Writes the file of the newest write, after those of the earlier ones, so that writes keep their order.
-  @ObservationIgnored private var saving: Task<Int, any Error>?
+  @ObservationIgnored private var saving: Task<OutboxRecord, any Error>?
 
   init(_ files: OutboxFiles) {
     self.files = files
@@ -97,9 +97,9 @@ extension Outbox {
         return try await files.enqueue(record)
       }
       saving = task
-      let sequence = try await task.value
+      let saved = try await task.value
       unsaved.remove(record.id)
-      change(record.id) { $0.sequence = sequence }
+      change(record.id) { ($0.sequence, $0.madeAt) = (saved.sequence, saved.madeAt) }
       records.sort(by: OutboxRecord.isBefore)
       show()
     } catch {
@@ -143,23 +143,31 @@ extension Outbox {
     }
   }
 
-  /// Leaves an answer out that has never left the phone, if a later one to the same event counts instead. That one takes
-  /// over the plus-ones, unless it names some.
+  /// Leaves an answer out that has never left the phone, if a later one to the same event counts instead. The next one
+  /// that may bring people takes over the plus-ones, unless it names some.
   ///
+  /// - Parameter wasShown: whether the lists have shown the answer. Otherwise nobody has seen its plus-ones.
   /// - Returns: whether it is left out.
   /// - Throws: ``StoreError``
-  func leaveOut(_ record: OutboxRecord) async throws -> Bool {
+  func leaveOut(_ record: OutboxRecord, wasShown: Bool) async throws -> Bool {
     guard record.attemptedAt == nil, case .answer(_, let event, let plusOnes) = record.write,
-      let place = records.firstIndex(where: { $0.id == record.id }),
-      var later = records[(place + 1)...].first(where: { $0.state == .waiting && $0.write.target == .answer(event) }),
-      !unsaved.contains(later.id)
+      let place = records.firstIndex(where: { $0.id == record.id })
     else { return false }
-    if case .answer(let answer, _, nil) = later.write, let plusOnes {
-      later.write = .answer(answer, to: event, plusOnes: plusOnes)
-      try await files.replace(later)
-      change(later.id) { $0.write = later.write }
+    let later = records[(place + 1)...].filter { $0.state == .waiting && $0.write.target == .answer(event) }
+    guard let first = later.first, !unsaved.contains(first.id) else { return false }
+    let heir = later.first { if case .answer(.declined, _, nil) = $0.write { false } else { true } }
+    if wasShown, let plusOnes, var heir, case .answer(let answer, _, nil) = heir.write {
+      guard !unsaved.contains(heir.id) else { return false }
+      heir.write = .answer(answer, to: event, plusOnes: plusOnes)
+      try await files.replace(heir)
+      change(heir.id) { $0.write = heir.write }
     }
-    await move(record) { ($0.state, $0.basis) = (.sent, nil) }
+    // On the disk first: if the app ended, this one would be sent after the later one.
+    var left = record
+    (left.state, left.basis) = (.sent, nil)
+    try await files.replace(left)
+    change(record.id) { ($0.state, $0.basis) = (.sent, nil) }
+    show()
     return true
   }
 
@@ -184,7 +192,10 @@ extension Outbox {
   /// settled some of them, while this one has shown what was before.
   func basis(of record: OutboxRecord) async -> Basis? {
     var settled: [OutboxRecord] = []
-    if let number = record.seenIn { settled = await files.settled(after: number) }
+    // One that the user made later may have been sent first. It is newer than this one.
+    if let number = record.seenIn {
+      settled = await files.settled(after: number).filter { ($0.madeAt ?? 0) < (record.madeAt ?? .max) }
+    }
     let known = Set(settled.map(\.id))
     let sent = records.prefix { $0.id != record.id }.filter { $0.state == .sent && !known.contains($0.id) }
     let earlier = (settled + sent).sorted {

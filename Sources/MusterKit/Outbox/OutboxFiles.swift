@@ -32,7 +32,9 @@ struct OutboxFiles: Sendable {
     for name in names.sorted() {
       guard let id = Self.id(in: name) else { continue }
       switch file("\(Self.subfolder)/\(name)", id: id) {
-      case .record(let record): contents.records[id] = record
+      case .record(let record):
+        contents.records[id] = record
+        requests.pass(max(record.seenIn ?? 0, record.carriedOut ?? 0, record.madeAt ?? 0))
       case .unreadable: contents.unreadable.insert(id)
       case .damaged(let refusal): contents.damaged.append(refusal)
       case nil: break
@@ -85,33 +87,42 @@ struct OutboxFiles: Sendable {
 
   /// Writes a new record, at its place or at the next free one after it. It is in its file when this returns.
   ///
-  /// - Returns: its place.
+  /// - Returns: the record, with its place and its number.
   /// - Throws: ``StoreError/disk(_:)``
-  func enqueue(_ record: OutboxRecord) async throws -> Int {
+  func enqueue(_ record: OutboxRecord) async throws -> OutboxRecord {
     var record = record
     let last = try folder.names(in: Self.subfolder).compactMap { Int($0.prefix(Self.digits)) }.max()
     record.sequence = max(record.sequence, (last ?? 0) + 1)
+    record.madeAt = requests.next()
     try write(record)
-    return record.sequence
+    return record
   }
 
   /// Writes a record. It is in its file when this returns.
   func replace(_ record: OutboxRecord) async throws { try write(record) }
 
-  /// The number of a request that is carried out now.
+  /// A number for a write that has just been carried out.
   func nextNumber() async -> Int { requests.next() }
 
   /// Removes a record that the lists prove from the line, and erases its picture. Its file is put aside if later writes
   /// of the same object may be based on it.
   func settle(_ record: OutboxRecord) async throws {
     if let number = record.carriedOut, record.basis != nil, record.write.target != nil {
-      try folder.move(path(of: record), to: "\(Self.settledFolder)/\(Self.name(number, record.id))")
-      let names = try folder.names(in: Self.settledFolder).sorted()
-      for name in names.dropLast(Self.maximumSettled) { try folder.remove("\(Self.settledFolder)/\(name)") }
-    } else {
-      try folder.remove(path(of: record))
+      try? folder.move(path(of: record), to: "\(Self.settledFolder)/\(Self.name(number, record.id))")
+      removeOldSettled()
     }
+    // Also if it could not be put aside.
+    try folder.remove(path(of: record))
     if let picture = record.write.picture { try await erase(picture) }
+  }
+
+  /// Keeps few files of settled writes, and none for longer than the copies of opened events.
+  private func removeOldSettled() {
+    let names = ((try? folder.names(in: Self.settledFolder)) ?? []).sorted()
+    for (place, name) in names.reversed().enumerated() {
+      let path = "\(Self.settledFolder)/\(name)"
+      if place >= Self.maximumSettled || folder.age(of: path) > OpenedCopies.lifetime { try? folder.remove(path) }
+    }
   }
 
   /// The writes that were carried out after a request, and are settled, in order.

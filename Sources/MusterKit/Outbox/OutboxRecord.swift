@@ -26,8 +26,10 @@ struct OutboxRecord: Codable, Sendable, Hashable, Identifiable {
   var basis: Basis?
   /// The number of the request whose response had what the user saw; nil if that is not known. See ``RequestCounter``.
   var seenIn: Int?
-  /// The number of a request after which it was carried out.
+  /// A number taken when its response had arrived: requests with higher numbers were sent later.
   var carriedOut: Int?
+  /// A number taken when it was saved: of two writes, the one that the user made later has the higher one.
+  var madeAt: Int?
   /// The same for each attempt, so that the write happens once.
   var key: IdempotencyKey
   let createdAt: Date

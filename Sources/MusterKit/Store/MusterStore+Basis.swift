@@ -28,12 +28,22 @@ extension MusterStore {
   /// The number of the request whose response has the object whose values a write sets, as the user sees it. A response
   /// that came later may have a newer one.
   func requestSeen(for write: Write) -> Int? {
-    switch write.target {
-    case .answer(let id), .event(let id): receivedEvent(id)?.request ?? statuses[.events]?.provedBy
-    case .answerOf(_, let id): openedEvents.find(id)?.provedBy
-    case .profile: statuses[.profile]?.provedBy
-    case .preferences: statuses[.notificationPreferences]?.provedBy
-    case nil: nil
-    }
+    let number: Int? =
+      switch write.target {
+      case .answer(let id), .event(let id): receivedEvent(id)?.request ?? statuses[.events]?.provedBy
+      case .answerOf(_, let id): openedEvents.find(id)?.provedBy
+      case .profile: statuses[.profile]?.provedBy
+      case .preferences: statuses[.notificationPreferences]?.provedBy
+      case nil: nil
+      }
+    // Without a proof on the disk, it is not known which writes the copy has seen.
+    return number == 0 ? nil : number
+  }
+
+  /// Whether the lists, or an event that is open, show what an answer does: nothing that they have refuses it.
+  func isPossible(_ record: OutboxRecord) -> Bool {
+    var lists = base
+    if case .answer(_, let id, _) = record.write, let event = receivedEvent(id)?.event { lists.events = [event] }
+    return lists.refusal(of: record.write, at: record.createdAt) == nil
   }
 }

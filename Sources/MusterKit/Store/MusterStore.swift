@@ -501,6 +501,8 @@ extension MusterStore {
         // Once for each launch, at most. All lists together: what one shows depends on others.
         if record.notesAttempts, !knowsServiceTime {
           try await validate(Set(CacheCollection.allCases), withPast: false)
+          // That takes a while, in which another process may have saved an earlier write.
+          await reloadOutbox()
         }
         try await send(record)
       }
@@ -552,7 +554,7 @@ extension MusterStore {
     }
     try await outbox.eraseReplaced(by: record)
     if outbox.lacksSubject(record) { return await refuse(record, .withoutSubject) }
-    if try await outbox.leaveOut(record) {
+    if try await outbox.leaveOut(record, wasShown: isPossible(record)) {
       noteMoved(record)
       return publish()
     }

@@ -234,7 +234,7 @@ actor OpenedCopies {
   private static let subfolder = "opened"
   private static let maximum = 100
   /// Seconds for which a copy is kept.
-  private static let lifetime: TimeInterval = 60 * 86_400
+  static let lifetime: TimeInterval = 60 * 86_400
 
   private let client: MusterClient
   private let folder: StoreFolder

@@ -142,6 +142,24 @@ import Testing
     }
   }
 
+  @Test func `an answer does not replace one that the user gave later, and that was sent first`() async throws {
+    try await run { app, other, server in
+      try await other.perform(.answer(.going, to: event.id))
+      // The app was sending, and has not read the folder since.
+      let name = try #require(try app.folder.names(in: OutboxFiles.subfolder).first)
+      let (file, aside) = (app.folder.file("\(OutboxFiles.subfolder)/\(name)"), app.folder.file(name))
+      try FileManager.default.moveItem(at: file, to: aside)
+      try await app.perform(.answer(.declined, to: event.id))
+      try await app.refresh()
+      #expect(app.outbox.pending.isEmpty && app.events.items.map(\.myStatus) == [.declined])
+      try FileManager.default.moveItem(at: aside, to: file)
+      try await app.refresh()
+      #expect(server.received(\.isWrite).map { $0.body?["ifStatus"]?.string } == ["invited", "invited"])
+      #expect(app.outbox.refusals.map(\.newerState) == [.answer(.declined, plusOnes: 0)])
+      #expect(app.events.items.map(\.myStatus) == [.declined])
+    }
+  }
+
   @Test func `edits in one process follow those that the other one has settled`() async throws {
     try await run { app, other, server in
       var hosted = event
@@ -171,6 +189,36 @@ import Testing
       #expect(server.received(\.isWrite).count == 110 && app.outbox.pending.isEmpty)
       #expect(try app.folder.names(in: "settled").count == 100)
       #expect(try app.folder.names(in: OutboxFiles.subfolder).isEmpty)
+    }
+  }
+
+  @Test func `the files of settled writes are dropped after 60 days`() async throws {
+    try await run { app, _, _ in
+      for answer in [Answer.going, .maybe] {
+        try await app.perform(.answer(answer, to: event.id))
+        try await app.refresh()
+        let names = try app.folder.names(in: "settled")
+        #expect(names.count == 1)
+        let file = app.folder.file("settled/\(try #require(names.first))")
+        try FileManager.default.setAttributes(
+          [.modificationDate: Date(timeIntervalSinceNow: -61 * 86_400)], ofItemAtPath: file.path)
+      }
+    }
+  }
+
+  @Test func `a settled write leaves the line, even if its file cannot be put aside`() async throws {
+    try await run { app, _, server in
+      let folder = app.folder.file("settled")
+      for isFile in [false, true] {
+        try FileManager.default.removeItem(at: folder)
+        if isFile { try Data().write(to: folder) }
+        try await app.perform(.answer(isFile ? .maybe : .going, to: event.id))
+        try await app.refresh()
+        #expect(try app.folder.names(in: OutboxFiles.subfolder).isEmpty)
+        #expect(app.outbox.pending.isEmpty && app.events.isUpToDate)
+        if !isFile { try app.folder.makeSubfolder("settled") }
+      }
+      #expect(server.received(\.isWrite).count == 2)
     }
   }
 

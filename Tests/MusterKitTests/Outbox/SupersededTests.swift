@@ -217,6 +217,50 @@ import Testing
     }
   }
 
+  @Test func `"no" brings nobody, and the answer after it those whom the user saw`() async throws {
+    let cases: [(later: [Answer], brought: JSONValue?)] = [([.declined], nil), ([.declined, .maybe], .integer(2))]
+    for (later, brought) in cases {
+      try await run { test, server in
+        try await test.store.perform(.answer(.going, to: event.id, plusOnes: 2))
+        for answer in later { try await test.store.perform(.answer(answer, to: event.id)) }
+        try await test.relaunch()
+        try await test.store.refresh()
+        #expect(writes(server).map { $0.body?["status"]?.string } == [later.last?.rawValue])
+        #expect(writes(server).map { $0.body?["plusOnes"] } == [brought])
+        #expect(test.store.outbox.refusals.isEmpty && test.store.outbox.pending.isEmpty)
+      }
+    }
+  }
+
+  @Test func `an answer that was never possible leaves no plus-ones behind`() async throws {
+    try await run { test, server in
+      try await test.store.perform(.answer(.going, to: event.id, plusOnes: 6))
+      #expect(test.store.events.items.map(\.myStatus) == [.invited])
+      try await test.store.perform(.answer(.maybe, to: event.id))
+      try await test.store.refresh()
+      #expect(writes(server).map { $0.body?["status"]?.string } == ["maybe"])
+      #expect(writes(server).map { $0.body?["plusOnes"] } == [nil])
+      #expect(test.store.events.items.map(\.myPlusOnes) == [0] && test.store.outbox.refusals.isEmpty)
+    }
+  }
+
+  @Test func `after a crash that lost a proof, an answer is based on what the list shows`() async throws {
+    try await run { test, server in
+      try await test.store.perform(.answer(.going, to: event.id))
+      try await test.store.refresh()
+      // In the browser.
+      try change(server) { $0.myStatus = .maybe }
+      try await test.store.refresh()
+      try FileManager.default.removeItem(at: test.store.folder.file("proofs.json"))
+      try await test.relaunch()
+      #expect(test.store.events.items.map(\.myStatus) == [.maybe] && test.store.outbox.pending.isEmpty)
+      try await test.store.perform(.answer(.declined, to: event.id))
+      try await test.store.refresh()
+      #expect(writes(server).map { $0.body?["ifStatus"]?.string } == ["invited", "maybe"])
+      #expect(test.store.outbox.refusals.isEmpty && test.store.events.items.map(\.myStatus) == [.declined])
+    }
+  }
+
   @Test func `an answer that stands already with other plus-ones is no basis for the next one`() async throws {
     try await run { test, server in
       server.fail { $0.isWrite ? .loseRequest : .none }

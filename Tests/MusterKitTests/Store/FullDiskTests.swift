@@ -113,6 +113,21 @@ import Testing
     }
   }
 
+  @Test func `an answer that could not be left out holds up the later one, and does not replace it`() async throws {
+    try await run { test, server in
+      for answer in [Answer.going, .declined] { try await test.store.perform(.answer(answer, to: event.id)) }
+      test.isFull.withLock { $0 = true }
+      await #expect(throws: StoreError.self) { try await test.store.refresh() }
+      #expect(test.store.outbox.pending.map(\.isSent) == [false, false] && server.received(\.isWrite).isEmpty)
+      test.isFull.withLock { $0 = false }
+      try await test.relaunch()
+      try await test.store.refresh()
+      #expect(server.received(\.isWrite).map { $0.body?["status"]?.string } == ["declined"])
+      #expect(test.store.outbox.pending.isEmpty && test.store.outbox.refusals.isEmpty)
+      #expect(test.store.events.items.map(\.myStatus) == [.declined] && test.store.lastError == nil)
+    }
+  }
+
   /// The system itself refuses the bytes.
   @Test nonisolated func `a process that may write no more bytes continues, and sends what it keeps later`()
     async throws
