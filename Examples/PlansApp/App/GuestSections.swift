@@ -10,7 +10,7 @@ struct GuestSections: View {
       Section(group.title) {
         ForEach(group.guests) { guest in
           Text(guest.label).swipeActions { if list.canManage { actions(for: guest) } }
-            .contextMenu { ReportMenu(home: list.page.home, subject: guest.reported) }
+            .contextMenu { if !list.isUser(guest) { ReportMenu(home: list.page.home, subject: guest.reported) } }
         }
       }
     }

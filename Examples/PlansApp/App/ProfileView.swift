@@ -47,7 +47,7 @@ struct ProfileView: View {
         Button("Delete now", role: .destructive) { Task { await form.deleteAccount() } }.disabled(!form.canDelete)
       }
     } footer: {
-      Text(form.failure ?? "Your events, answers and friends are deleted at once, and cannot be restored.")
+      Text(form.failure ?? form.deletionNote)
     }
   }
 }

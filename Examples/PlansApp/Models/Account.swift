@@ -77,6 +77,8 @@ final class Account {
 
   /// Ends the account. If the service refuses, everything stays, and the user is not logged out.
   func delete(_ proof: Reauthentication) async throws {
+    // A running store may learn first that the session has ended. Then there is no home any more.
+    let home = home
     try await client.me.delete(reauthentication: proof)
     if let home { await home.attempt { try await home.store.forgetEverything() } }
     opened = .loggedOut

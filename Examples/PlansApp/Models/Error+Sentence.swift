@@ -22,7 +22,10 @@ extension Error {
 
 extension RefusedWrite {
   var sentence: String {
-    switch reason {
+    if case .approve? = write, newerState != nil {
+      return "This guest has asked again or changed the answer in the meantime."
+    }
+    return switch reason {
     case .refused(let problem): problem.sentence
     case .superseded(by: .answer(let status, let plusOnes)):
       "You have answered “\(status.title)”" + (plusOnes > 0 ? ", with \(plusOnes) more," : "")

@@ -16,8 +16,9 @@ final class GuestList {
 
   let page: EventPage
   private(set) var link: URL?
-  /// Guests after the first ones, and where they begin and end. Once the first ones have changed, they no longer count.
-  private var more: (guests: [Guest], start: String, end: String?)?
+  /// Guests after the first ones, where they begin and end, and the event's counts before they were read. Once the first
+  /// ones or the counts have changed, they no longer count.
+  private var more: (guests: [Guest], start: String, end: String?, counts: Counts?)?
 
   init(of page: EventPage) { self.page = page }
 
@@ -28,8 +29,8 @@ final class GuestList {
     return first + (rest?.guests ?? []).filter { !known.contains($0.id) }
   }
 
-  private var rest: (guests: [Guest], start: String, end: String?)? {
-    more?.start == page.event?.guests?.nextCursor ? more : nil
+  private var rest: (guests: [Guest], start: String, end: String?, counts: Counts?)? {
+    more?.start == page.event?.guests?.nextCursor && more?.counts == page.event?.counts ? more : nil
   }
 
   /// Where the list continues. Nil if it is complete.
@@ -38,8 +39,11 @@ final class GuestList {
   /// Needs a network.
   func loadMore() async {
     guard let next, let start = page.event?.guests?.nextCursor else { return }
+    let counts = page.event?.counts
     let found = await page.home.attempt { try await page.home.client.events.guests(of: page.id, cursor: next) }
-    if let found { more = ((rest?.guests ?? []) + found.items, start, found.nextCursor) }
+    // Another tap may have been faster.
+    guard let found, self.next == next else { return }
+    more = ((rest?.guests ?? []) + found.items, start, found.nextCursor, counts)
   }
 
   var groups: [Group] {
@@ -52,9 +56,18 @@ final class GuestList {
   var canCancel: Bool { canManage && page.event?.myRole == .creator }
 
   /// Admits a guest who came through a link.
-  func approve(_ guest: Guest) async { await page.home.perform(.approve(guest, at: page.id)) }
+  func approve(_ guest: Guest) async { await change(.approve(guest, at: page.id)) }
   /// Withdraws an invitation, or turns away a guest who waits for approval.
-  func remove(_ guest: Guest) async { await page.home.perform(.withdraw(guest.id, from: page.id)) }
+  func remove(_ guest: Guest) async { await change(.withdraw(guest.id, from: page.id)) }
+
+  /// Only the first guests show the change. The others are read again.
+  private func change(_ write: Write) async {
+    await page.home.perform(write)
+    more = nil
+  }
+
+  /// Whether a guest is the user, who reports others only.
+  func isUser(_ guest: Guest) -> Bool { guest.user.map { $0.id == page.home.client.userID } ?? false }
   func cancelEvent() async { await page.home.perform(.cancelEvent(page.id)) }
 
   /// The service makes the link, so this needs a network.

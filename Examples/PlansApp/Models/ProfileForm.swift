@@ -36,6 +36,16 @@ final class ProfileForm {
   var needsCode: Bool { before?.hasPassword == false }
   var canDelete: Bool { !proof.isEmpty }
 
+  /// Before the account is deleted.
+  var deletionNote: String {
+    let note = "Your events, answers and friends are deleted at once, and cannot be restored."
+    switch home.unsent {
+    case 0: return note
+    case 1: return "\(note) One change was never sent, and is lost."
+    case let number: return "\(note) \(number) changes were never sent, and are lost."
+    }
+  }
+
   func sendCode() async {
     failure = await Home.failure {
       try await home.client.auth.requestOwnCode(email: before?.email ?? "")

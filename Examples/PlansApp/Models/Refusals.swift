@@ -23,12 +23,16 @@ import MusterKit
 
   /// The button that sends it as a new change, if that may succeed. One with an unknown outcome may then happen twice.
   func againButton(_ refusal: RefusedWrite) -> String? {
-    guard refusal.write != nil else { return nil }
+    guard let write = refusal.write else { return nil }
+    if case .approve = write, refusal.newerState != nil { return "Let in" }
     return refusal.newerState != nil ? "Use mine" : refusal.isUnknown ? "Send again" : nil
   }
 
   /// The button that leaves everything as it is.
-  func dismissButton(_ refusal: RefusedWrite) -> String { refusal.newerState == nil ? "OK" : "Keep the newer one" }
+  func dismissButton(_ refusal: RefusedWrite) -> String {
+    if case .approve? = refusal.write { return "OK" }
+    return refusal.newerState == nil ? "OK" : "Keep the newer one"
+  }
 
   func sendAgain(_ refusal: RefusedWrite) async { await home.attempt { try await home.store.sendAgain(refusal) } }
   func dismiss(_ refusal: RefusedWrite) async { await home.attempt { try await home.store.outbox.dismiss(refusal) } }

@@ -29,11 +29,15 @@ import Testing
   /// The network, which the phone may lose.
   final class Network: Transport {
     let isLost = Locked(false)
+    /// Runs before the app gets a response.
+    let beforeResponse = Locked<@Sendable (TransportRequest) async -> Void>({ _ in })
     private let inner = URLSessionTransport()
 
     func send(_ request: TransportRequest) async throws -> TransportResponse {
       if isLost.value { throw UnsentRequest(URLError(.notConnectedToInternet)) }
-      return try await inner.send(request)
+      let response = try await inner.send(request)
+      await beforeResponse.value(request)
+      return response
     }
 
     func open(_ request: TransportRequest) async throws -> TransportStream { try await inner.open(request) }

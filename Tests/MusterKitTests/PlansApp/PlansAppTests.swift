@@ -264,8 +264,9 @@ import Testing
     func guest(_ person: Person) -> Guest {
       Guest(id: Guest.ID(person.id), user: person, name: person.displayName, status: .going)
     }
-    func show(_ first: [Guest], next: String?) {
+    func show(_ first: [Guest], next: String?, counts: Counts = Counts(invited: 1)) {
       var event = ScriptedServer.event(1)
+      event.counts = counts
       event.guests = Page(items: first, nextCursor: next)
       app.event.withLock { [event] in $0 = event }
     }
@@ -286,6 +287,14 @@ import Testing
     await list.loadMore()
     #expect(server.received { $0.query["cursor"] == "more" }.count == 2)
 
+    // Someone after the first ones has answered. Then the user taps twice.
+    show([guest(ScriptedServer.ana)], next: "more", counts: Counts(going: 2))
+    await page.load()
+    #expect(names() == ["Ana"] && list.next == "more")
+    let taps = (1...2).map { _ in Task { await list.loadMore() } }
+    for tap in taps { await tap.value }
+    #expect(names() == ["Ana", "Ben"] && list.next == nil)
+
     // Ben has answered, and is among the first now.
     show([guest(ScriptedServer.ana), guest(ScriptedServer.ben)], next: "more")
     await page.load()
@@ -293,6 +302,21 @@ import Testing
     show([guest(ScriptedServer.cleo)], next: "other")
     await page.load()
     #expect(names() == ["Cleo"] && list.next == "other")
+  }
+
+  @Test func `an approval of a guest who has changed since has a sentence of its own`() async throws {
+    let (_, home) = try await logIn()
+    let event = ScriptedServer.event(1)
+    let refusal = RefusedWrite(
+      id: UUID(), write: .approve(ScriptedServer.guest, at: event.id), createdAt: nil,
+      reason: .superseded(by: .event(event)))
+    let refusals = Refusals(home: home)
+    #expect(refusal.sentence == "This guest has asked again or changed the answer in the meantime.")
+    #expect(refusals.againButton(refusal) == "Let in" && refusals.dismissButton(refusal) == "OK")
+    let page = EventPage(event.id, in: home)
+    let ana = ScriptedServer.ana
+    let own = Guest(id: Guest.ID(ana.id), user: ana, name: ana.displayName, status: .going)
+    #expect(GuestList(of: page).isUser(own) && !GuestList(of: page).isUser(ScriptedServer.guest))
   }
 
   @Test func `a phone registers for pushes after the login, with its token in hexadecimal digits`() async throws {

@@ -59,8 +59,15 @@ import Testing
     #expect(form.failure == "The password is wrong.")
     #expect(try phone.home.unsent == 1)
 
+    #expect(form.deletionNote.hasSuffix("One change was never sent, and is lost."))
+    // The store learns first that the session has ended.
+    let store = try phone.home.store
+    phone.network.beforeResponse.change {
+      $0 = { request in if request.method == "DELETE" { try? await store.refresh() } }
+    }
     form.proof = AppPhone.password
     await form.deleteAccount()
+    #expect(store.isLoggedOut)
     #expect(form.failure == nil && phone.account.home == nil && phone.account.question == nil)
     #expect(try MusterStore.usersWithUnsentWrites(in: phone.folder) == [])
     phone.relaunch()
