@@ -143,7 +143,8 @@ extension Guest {
   }
 
   /// The time of an answer, in SQL. Later requests wait behind all others, even in the same microsecond or after the
-  /// clock was set back. A party that waits already keeps its time.
+  /// clock was set back. A party that waits already keeps its time. One that waits for approval has asked after all
+  /// copies of the event that hosts have seen.
   static func answeredAt(
     _ event: Event.ID, from old: Invitation.Status? = nil, to new: Invitation.Status
   ) -> SQL {
@@ -158,7 +159,9 @@ extension Guest {
       """
     // A host has approved the guest, who has not answered yet.
     case .invited: "answered_at"
-    case .going, .maybe, .declined, .pending: "clock_timestamp()"
+    case .pending:
+      "greatest(clock_timestamp(), (SELECT stamp + interval '1 microsecond' FROM events WHERE id = \(event)))"
+    case .going, .maybe, .declined: "clock_timestamp()"
     }
   }
 }
