@@ -36,7 +36,7 @@ enum StateHistory {
         CREATE OR REPLACE TRIGGER test_history AFTER UPDATE ON users
           FOR EACH ROW EXECUTE FUNCTION keep_test_history('display_name', 'bio');
         CREATE OR REPLACE TRIGGER test_history AFTER UPDATE ON invitations
-          FOR EACH ROW EXECUTE FUNCTION keep_test_history('status');
+          FOR EACH ROW EXECUTE FUNCTION keep_test_history('status', 'plus_ones');
         """)
     }
   }

@@ -197,6 +197,7 @@ import Testing
     }
     _ = try await server.quiet()
     try await server.forgetKeys()
+    ledger.forgetKeys()
     let _: Int = try await server.value(
       """
       WITH aged AS (
@@ -296,8 +297,8 @@ import Testing
         if let mark = event.location?.name { created[mark, default: 0] += 1 }
       }
     }
-    tally.wrongWrites += ledger.findings(created: created).map { "seed \(seed): \($0)" }
     let history = try await StateHistory.entries(of: server)
+    tally.wrongWrites += ledger.findings(created: created, in: history).map { "seed \(seed): \($0)" }
     tally.overwritten += ledger.overwritten(in: history).map { "seed \(seed): \($0)" }
     tally.replacements += history.count(where: ledger.knows)
   }

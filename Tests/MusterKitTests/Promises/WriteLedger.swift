@@ -11,6 +11,8 @@ struct WriteLedger: Sendable {
     let phone: String
     /// In the order of all writes.
     let place: Int
+    /// How often the service has forgotten its keys before.
+    let weekend: Int
   }
 
   /// A value of the service, such as the title of an event.
@@ -36,11 +38,14 @@ struct WriteLedger: Sendable {
   private var carriedOut: Set<String> = []
   /// The keys of requests that the service has refused, because there was nothing to do.
   private var notNeeded: Set<String> = []
+  /// How often the service has forgotten its keys.
+  private var weekends = 0
   /// In the order of the writes.
   private var replacements: [State: [Replacement]] = [:]
 
   mutating func take(_ pending: PendingWrite, on phone: String, replacing replaced: [Replacement]) {
-    taken[pending.key.rawValue] = Entry(id: pending.id, write: pending.write, phone: phone, place: taken.count)
+    taken[pending.key.rawValue] = Entry(
+      id: pending.id, write: pending.write, phone: phone, place: taken.count, weekend: weekends)
     note(replaced, on: phone, by: pending.id)
   }
 
@@ -51,6 +56,9 @@ struct WriteLedger: Sendable {
       replacements[replacement.state, default: []].append(replacement)
     }
   }
+
+  /// The service has forgotten all keys.
+  mutating func forgetKeys() { weekends += 1 }
 
   mutating func refuse(_ refusal: RefusedWrite) { refused[refusal.id] = refusal.reason }
 
@@ -110,16 +118,18 @@ struct WriteLedger: Sendable {
     }
   }
 
-  /// Whether an answer stood already. A phone that does not know whether its request has arrived looks first.
-  private func stood(_ entry: Entry) -> Bool {
-    guard case .answer(let answer, let event, _) = entry.write else { return false }
-    let user = entry.phone.prefix { $0 != "'" }
-    return taken.contains { key, other in
-      guard carriedOut.contains(key), other.phone.hasPrefix(user), case .answer(answer, event, _) = other.write else {
-        return false
+  /// Whether an answer stood already, whoever gave it. A phone that does not know whether its request has arrived looks
+  /// first, once the service has forgotten the key.
+  private func stood(_ entry: Entry, in history: [StateHistory.Entry]) -> Bool {
+    guard case .answer(let answer, _, let plusOnes) = entry.write, entry.weekend < weekends,
+      let state = replacements.first(where: { $0.value.contains { $0.id == entry.id } })?.key
+    else { return false }
+    let number = State(field: "plus_ones", object: state.object)
+    let brings = plusOnes ?? 0 == 0 || history.contains { $0.state == number && $0.new == plusOnes.map(String.init) }
+    return brings
+      && history.contains { change in
+        change.state == state && (change.new == answer.rawValue || (answer == .going && change.new == "waitlisted"))
       }
-      return true
-    }
   }
 
   /// Whether a write has cancelled a request that was no longer there.
@@ -129,12 +139,14 @@ struct WriteLedger: Sendable {
 
   /// The faults that are left once all phones have caught up.
   ///
-  /// - Parameter created: how many events there are with the mark of each write that created one.
-  func findings(created: [String: Int]) -> [String] {
+  /// - Parameters:
+  ///   - created: how many events there are with the mark of each write that created one.
+  ///   - history: what the service has replaced.
+  func findings(created: [String: Int], in history: [StateHistory.Entry]) -> [String] {
     taken.compactMap { key, entry in
       let reason = refused[entry.id]
       if reason == nil, !carriedOut.contains(key), !isLeftOut(entry.id), !isNotNeeded(entry.write, key),
-        !stood(entry)
+        !stood(entry, in: history)
       {
         return "\(entry.phone): lost without a refusal: \(entry.write)"
       }

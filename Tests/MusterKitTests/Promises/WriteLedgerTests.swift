@@ -55,8 +55,29 @@ import Testing
       ledger.take(PendingWrite(record), on: "phone", replacing: [replacement])
     }
     // Nothing was sent: the last one is missing.
-    #expect(ledger.findings(created: [:]).count == 1)
+    #expect(ledger.findings(created: [:], in: []).count == 1)
     #expect(ledger.overwritten(in: [.init(state: status, old: "invited", new: "maybe")]).isEmpty)
     #expect(ledger.overwritten(in: [.init(state: status, old: "declined", new: "maybe")]).count == 1)
+  }
+
+  @Test func `an answer that was never carried out stood only if the keys were forgotten since`() {
+    let (event, status) = (Event.ID(), WriteLedger.State(field: "status", object: "1 2"))
+    let number = WriteLedger.State(field: "plus_ones", object: "1 2")
+    for (isForgotten, plusOnes, new, brought, count) in [
+      (false, nil, "going", "2", 1), (true, nil, "going", "2", 0), (true, nil, "waitlisted", "2", 0),
+      (true, nil, "maybe", "2", 1), (true, 2, "going", "2", 0), (true, 3, "going", "2", 1),
+    ] as [(Bool, Int?, String, String, Int)] {
+      let record = OutboxRecord(
+        id: UUID(), sequence: 1, write: .answer(.going, to: event, plusOnes: plusOnes), basis: nil, key: .random(),
+        createdAt: .now)
+      var ledger = WriteLedger()
+      ledger.take(PendingWrite(record), on: "phone", replacing: [.init(state: status, new: "going", seen: "invited")])
+      if isForgotten { ledger.forgetKeys() }
+      let history = [
+        StateHistory.Entry(state: status, old: "invited", new: new),
+        StateHistory.Entry(state: number, old: "0", new: brought),
+      ]
+      #expect(ledger.findings(created: [:], in: history).count == count)
+    }
   }
 }
