@@ -10,7 +10,7 @@ import Testing
     defer { try? FileManager.default.removeItem(at: url) }
     let folder = try StoreFolder(in: url, user: ScriptedServer.ana.id)
     let (app, other) = (RequestCounter(in: folder), RequestCounter(in: folder))
-    #expect([app.next(), other.next(), app.next()] == [1, 2, 3])
+    #expect([app, other, app].map { $0.next() } == Array(1...3))
     // Nothing can be appended.
     let (file, aside) = (folder.file("requests"), folder.file("aside"))
     try FileManager.default.moveItem(at: file, to: aside)
@@ -18,7 +18,7 @@ import Testing
     #expect((1...10).map { _ in app.next() } == Array(4...13))
     try FileManager.default.removeItem(at: file)
     try FileManager.default.moveItem(at: aside, to: file)
-    #expect([app.next(), other.next(), app.next()] == [14, 15, 16])
+    #expect([app, other, app].map { $0.next() } == Array(14...16))
   }
 
   @Test func `after another login, the numbers go on from those of waiting writes`() async throws {
