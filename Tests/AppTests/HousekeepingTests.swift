@@ -31,7 +31,7 @@ import Testing
   {
     try await TestApp.run { app in
       try await expire(app)
-      for wrong in [-4000.0, 4000, 400 * 86_400] {
+      for wrong: TimeInterval in [-4000, 4000, 400 * 86_400] {
         await app.keepHouse(at: Date().addingTimeInterval(wrong))
         #expect(try await left(app) == [1, 1, 1])
       }
