@@ -99,7 +99,7 @@ extension Database.Configuration {
       ("lock_timeout", String(min(lockTimeout, limit / 2).wholeMilliseconds)),
       ("idle_in_transaction_session_timeout", String(idleInTransactionTimeout.wholeMilliseconds)),
     ]
-    // Where several nodes share a snapshot, whoever waits for a row's lock may not see what its holder wrote elsewhere.
+    // With a snapshot of its own, a transaction that waits for a lock may not see what the holder wrote elsewhere.
     settings.append((name: "default_transaction_isolation", value: isPortable ? "serializable" : "read committed"))
     if purpose != .exclusive { settings.append((name: "default_transaction_read_only", value: "on")) }
     // A bitmap of many rows that does not fit has pages only, and each row on them is checked again.

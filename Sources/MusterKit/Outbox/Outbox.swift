@@ -146,7 +146,7 @@ extension Outbox {
   /// Leaves an answer out that has never left the phone, if a later one to the same event counts instead. The next one
   /// that may bring people takes over the plus-ones, unless it names some.
   ///
-  /// - Parameter wasShown: whether the lists have shown the answer. Otherwise nobody has seen its plus-ones.
+  /// - Parameter wasShown: whether the lists have shown the answer. Otherwise no one has seen its plus-ones.
   /// - Returns: whether it is left out.
   /// - Throws: ``StoreError``
   func leaveOut(_ record: OutboxRecord, wasShown: Bool) async throws -> Bool {

@@ -118,7 +118,7 @@ struct WriteLedger: Sendable {
     }
   }
 
-  /// Whether an answer stood already, whoever gave it. A phone that does not know whether its request has arrived looks
+  /// Whether an answer stood already, given by the guest or a host. A phone that does not know whether its request has arrived looks
   /// first, once the service has forgotten the key.
   private func stood(_ entry: Entry, in history: [StateHistory.Entry]) -> Bool {
     guard case .answer(let answer, _, let plusOnes) = entry.write, entry.weekend < weekends,

@@ -35,7 +35,7 @@ import Testing
 
   @Test func `a process of the service that does not know the list leaves the copy alone`() async throws {
     try await run { test, server in
-      // So many that their digests are not sent with the first request.
+      // Their digests are not sent with the first request, because there are more than 500.
       let people = (1...501).map { Person(id: ScriptedServer.id(100 + $0), username: "\($0)", displayName: "\($0)") }
       try server.set(.friends, people.map { Friend(user: $0, since: ScriptedServer.noon) })
       try server.setPast(nil)

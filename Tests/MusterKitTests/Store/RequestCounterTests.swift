@@ -21,7 +21,7 @@ import Testing
     #expect([app, other, app].map { $0.next() } == Array(14...16))
   }
 
-  @Test func `after another login, the numbers go on from those of waiting writes`() async throws {
+  @Test func `after another login, the numbers continue after those of waiting writes`() async throws {
     try await TestStore.run { test, server in
       try server.set(.events, [ScriptedServer.event(1)])
       for _ in 1...10 { try await test.store.refresh() }
