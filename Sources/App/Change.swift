@@ -164,6 +164,14 @@ public final class Change: Querying {
 }
 
 extension Database {
+  /// Waits until the synchronous standby, if there is one, has confirmed the commit of a row that was read: the lock
+  /// makes this commit follow it. For repeated writes that find outside of a transaction that they are done.
+  ///
+  /// - Parameter row: a SELECT of the row.
+  func confirm(_ row: SQL) async throws {
+    try await batch("\(row) FOR KEY SHARE")
+  }
+
   /// Runs a verb and commits it together with its stamps and notices.
   ///
   /// Repeats the verb from the start if PostgreSQL ended the transaction as the victim of a deadlock, or if a user whom

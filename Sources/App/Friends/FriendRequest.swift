@@ -141,7 +141,8 @@ extension FriendRequest {
   }
 
   /// The pending request of one user to another, if the sender sees the receiver. It is the response to a repeated
-  /// request. This read takes no lock, so that repeated requests do not delay other changes of the receiver.
+  /// request. This read takes no lock on the users, so that repeated requests do not delay other
+  /// changes of the receiver.
   static func pending(
     from sender: User.ID, to receiver: User.ID, in database: some Querying
   ) async throws -> FriendRequest? {

@@ -48,14 +48,14 @@ struct FriendRoutes {
     let draft = try await request.read(Body.FriendRequestDraft.init)
     var receiver = draft.receiverId
     if let id = draft.id, let sent = try await FriendRequest.sent(id, by: me, in: database) {
-      if context.idempotent == nil { return .json(sent) }
+      if context.idempotent == nil { return try await confirmed(sent) }
       receiver = sent.receiver.id
     }
     // With an Idempotency-Key, this response must also be stored.
     if context.idempotent == nil,
       let pending = try await FriendRequest.pending(from: me, to: receiver, in: database)
     {
-      return .json(pending)
+      return try await confirmed(pending)
     }
     return try await dependencies.respond(to: context, at: [.user(me), .user(receiver)], about: [receiver]) {
       let isLimited = dependencies.throttle.isOn
@@ -67,6 +67,11 @@ struct FriendRoutes {
       case .alreadyPending(let request), .alreadySent(let request), .accepted(let request): .json(request)
       }
     }
+  }
+
+  private func confirmed(_ request: FriendRequest) async throws -> Response {
+    try await database.confirm("SELECT FROM friend_requests WHERE id = \(request.id)")
+    return .json(request)
   }
 
   @Sendable func cancel(_ request: Request, _ context: Context) async throws -> Response {

@@ -55,8 +55,7 @@ struct IdempotentRequest: Sendable {
   /// - Throws: `idempotency-key-reused` if the first request had other content.
   func stored(in database: Database) async throws -> Stored? {
     guard let row = try await database.first(selecting) else { return nil }
-    // The first commit may still be unconfirmed by a standby. This one comes after it, and waits for both.
-    try await database.batch("SELECT FROM idempotency_keys WHERE digest = \(digest) FOR NO KEY UPDATE")
+    try await database.confirm("SELECT FROM idempotency_keys WHERE digest = \(digest)")
     return try stored(in: row)
   }
 
@@ -115,10 +114,10 @@ struct IdempotentRequest: Sendable {
     let lock = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
     // On a portable database, a concurrent request waits for the first one, and gets its response.
     if change.isPortable { try change.takeTurn(Self.turns, at: "\(Int32(truncatingIfNeeded: lock))::integer") }
-    // The lock makes a replay wait for the standby, as above.
+    // The lock makes a replay wait for the standby, as in ``Database/confirm(_:)``.
     let rows = try await change.pipeline(
       change.isPortable ? "SELECT true" : "SELECT pg_try_advisory_xact_lock(\(Int64(bitPattern: lock)))",
-      "\(selecting) FOR NO KEY UPDATE OF k")
+      "\(selecting) FOR KEY SHARE OF k")
     guard let isFirst = rows[0].first, try isFirst[0] else { throw AppError.requestRunning }
     return try rows[1].first.map(stored(in:))
   }

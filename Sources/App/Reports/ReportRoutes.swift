@@ -28,16 +28,16 @@ struct ReportRoutes {
       return (id, draft)
     }
     let id = NewID(given)
-    // Repeated reports take no lock on the reported user, and write nothing. With an Idempotency-Key, their responses
+    // Repeated reports take no lock on the reported user, and change nothing. With an Idempotency-Key, their responses
     // must also be stored.
     if id.isGiven, let sent = try await Report.sent(id.value, by: me, in: dependencies.database) {
-      guard context.idempotent != nil else { return .json(sent) }
+      guard context.idempotent != nil else { return try await confirmed(sent) }
       return try await dependencies.respond(to: context, at: [.user(me)]) { _ in .json(sent) }
     }
     if context.idempotent == nil,
       let open = try await Report.open(draft.subject, by: me, in: dependencies.database)
     {
-      return .json(open)
+      return try await confirmed(open)
     }
     let owner = try await draft.subject.owner(for: me, in: dependencies.database)
     return try await dependencies.respond(to: context, at: [.user(me), .user(owner ?? me)]) {
@@ -45,6 +45,11 @@ struct ReportRoutes {
         id, draft, of: owner, by: me, isLimited: dependencies.throttle.isOn, in: $0)
       return .json(report, status: isNew ? .created : .ok)
     }
+  }
+
+  private func confirmed(_ report: Report) async throws -> Response {
+    try await dependencies.database.confirm("SELECT FROM reports WHERE id = \(report.id)")
+    return .json(report)
   }
 }
 

@@ -68,6 +68,9 @@ import Testing
           phone: try await user("dan"), method: "POST", path: "friend-requests",
           body: #"{"receiverId": "\#(asked.id)"}"#),
         Write(
+          phone: try await user("gil"), method: "POST", path: "reports",
+          body: #"{"userId": "\#(asked.id)", "reason": "spam"}"#),
+        Write(
           phone: try await user("eva"), method: "PUT", path: "notification-preferences",
           body: #"{"event-updated": false}"#),
         Write(phone: hal, method: "PUT", path: "events/\(event)/invitations/me", body: #"{"status": "going"}"#),
